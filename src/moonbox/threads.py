@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.errors import ToolError
 from moonbox.shortage import shortage
-from moonbox.tools.results import to_tool_error
 
 if TYPE_CHECKING:
     import asyncio
@@ -22,11 +21,22 @@ if TYPE_CHECKING:
 
     Make = Callable[[], Coroutine[Any, Any, Any]]
     Job = Callable[[], "Signal | None"]
+    Start = Callable[[Callable[[], None]], None]
+    """Runs a job in a thread."""
     _Work = tuple[contextvars.Context, Job]
 
 _T = TypeVar("_T")
+_A = TypeVar("_A")
 _IDLE_SECONDS = 10.0
 _CANCEL_SECONDS = 2.0
+
+
+class Contained(Exception):
+    """Carries what a tool raised that would end the event loop, such as SystemExit."""
+
+    def __init__(self, problem: BaseException) -> None:
+        super().__init__(f"{type(problem).__name__}: {problem}")
+        self.problem = problem
 
 
 class Signal:
@@ -184,7 +194,7 @@ def _submit(loop: asyncio.AbstractEventLoop, make: Make, ended: Callable[[], obj
         try:
             return await make()
         except (KeyboardInterrupt, SystemExit) as problem:  # they would end the loop, which others use
-            raise to_tool_error(problem) from None
+            raise Contained(problem) from None
 
     def begin() -> None:
         task = loop.create_task(contained())
@@ -213,51 +223,83 @@ def _submit(loop: asyncio.AbstractEventLoop, make: Make, ended: Callable[[], obj
 
 
 async def in_thread(
-    work: Callable[[], Any],
-    start: Callable[[Callable[[], None]], None] | None = None,
+    work: Callable[[], _T],
+    start: Start | None = None,
+    *,
     ended: Callable[[], object] | None = None,
-) -> Any:
+    left: Callable[[_T], object] | None = None,
+) -> _T:
     """The result of a blocking function, in a thread that is left behind when this is cancelled.
 
     `start` runs a job in a thread; without it, the function has one of its own. `ended` is called at its real end.
+    `left` gets the result that nobody waits for any more, in a thread, where it may block.
     """
     import asyncio
 
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[Any] = loop.create_future()
+    loop, start = asyncio.get_running_loop(), start or _start_thread
+    done: asyncio.Future[_T] = loop.create_future()
+    waits = [True]
+    results: list[_T] = []
 
-    def deliver(result: Any, problem: BaseException | None) -> None:
+    def claim() -> bool:  # by the thread or by the cancellation, whichever is first: `pop` is atomic
+        try:
+            return waits.pop()
+        except IndexError:
+            return False
+
+    def leave() -> None:
+        if left is not None:
+            left(results[0])
+
+    def deliver(problem: BaseException | None) -> None:
         if not done.done():  # it is, for work that was abandoned
             if problem is None:
-                done.set_result(result)
+                done.set_result(results[0])
             else:
                 done.set_exception(problem)
 
     def job() -> None:
-        result, problem = None, None
+        problem: BaseException | None = None
         try:
-            result = work()
+            results.append(work())
         except BaseException as raised:  # noqa: BLE001 - handed over to the event loop
             problem = raised
             if isinstance(raised, StopIteration) or not isinstance(raised, Exception | asyncio.CancelledError):
-                problem = to_tool_error(raised)  # a future cannot hold it, or it would end the loop
+                problem = Contained(raised)  # a future cannot hold it, or it would end the loop
         if ended is not None:
             ended()
-        # The future belongs to the loop's thread, so that thread fills it in.
-        soon(loop, lambda: deliver(result, problem))
+        if claim():
+            soon(loop, lambda: deliver(problem))  # the future belongs to the loop's thread
+        elif problem is None:
+            leave()
 
     try:
-        (start or _start_thread)(job)
+        start(job)
     except BaseException:  # no thread could be started
         if ended is not None:
             ended()
         raise
-    return await done
+    try:
+        return await done
+    except asyncio.CancelledError:
+        if not claim() and results:  # the thread has ended: another one, as `left` may block
+            start(leave)
+        raise
 
 
 def _start_thread(job: Callable[[], None]) -> None:
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(job,), name="moonbox-approval", daemon=True).start()
+
+
+async def asked(function: Callable[[_A], Any], argument: _A, start: Start | None = None) -> Any:
+    """What a function of the user's gives, sync or async. A sync one may block, and has a thread."""
+    import inspect
+
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
+        return await function(argument)
+    answer = await in_thread(lambda: function(argument), start)
+    return await answer if inspect.isawaitable(answer) else answer
 
 
 async def _cancel_all() -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox.audit.sqlite import SqliteSink
+from moonbox.project.serving import listen
 from tests.long import only_long
 from tests.programs import program
 from tests.runs import error_of
@@ -183,6 +184,15 @@ def test_a_server_for_all_addresses_says_why_it_has_no_http_api(server: Any) -> 
     process = server("--http", "--host", "0.0.0.0", "--port", "0", "--token", "x" * 16)
     said = "; the HTTP API requires the names by which clients reach this server: set hosts in [serve]\n"
     assert process.stderr.readline().endswith(said)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_small_answer_is_sent_at_once(host: str) -> None:
+    """With Nagle's algorithm, the second packet of an answer waits 40 ms for the client's acknowledgement."""
+    with listen(host, 0) as listening, socket.create_connection(listening.getsockname()[:2]):
+        connection, _ = listening.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_a_port_that_is_taken_is_told(moonbox: Moonbox) -> None:

@@ -178,7 +178,7 @@ def test_where_nothing_can_wait_the_model_calls_it_directly(mode: CodeMode) -> N
     source = code("return tools.pick{of = {'a'}}")
     nobody = "this tool is answered by the client, and nothing asks the client here"
     for name, arguments in (("lua_repl", source), ("pick", {"of": ["a"]})):
-        reply = mode.reply(name, arguments)
+        reply = mode.reply(name, arguments, pause=False)
         assert reply.is_error and nobody in reply.text and reply.paused is None
     run = mode.sandbox.run(source["source_code"])
     assert run.error is not None and run.error.code == "client_unavailable"
@@ -186,6 +186,34 @@ def test_where_nothing_can_wait_the_model_calls_it_directly(mode: CodeMode) -> N
         assert [item.name for item in direct.neutral_definitions()] == ["lua_repl", "pick"]
         assert "pick" not in direct.description
         assert "call the tool 'pick' directly, outside a script" in direct.handle("lua_repl", source)
+
+
+def test_a_loop_of_ones_own_answers_with_reply(mode: CodeMode) -> None:
+    for name, arguments in (("lua_repl", code("return tools.pick{of = {'a'}}")), ("pick", {"of": ["a"]})):
+        reply = mode.reply(name, arguments)
+        while reply.paused is not None:
+            reply = reply.paused.reply([call.arguments["of"][0] for call in reply.paused.calls])
+        assert (reply.text, reply.is_error) == ("a", False)
+
+
+def test_scripts_that_wait_for_the_client_have_threads_of_their_own() -> None:
+    """As many as there are scripts: the default executor of asyncio has four more than there are processors."""
+    many = 20
+    together = threading.Barrier(many)
+
+    @tool
+    def meet() -> None:
+        """Wait for all the others."""
+        together.wait(20)
+
+    async def main() -> list[str]:
+        with Sandbox([PICK, meet], max_workers=many) as box, CodeMode(box) as mode:
+            source = code("tools.meet{} return 1")
+            return await asyncio.gather(
+                *(mode.ahandle("lua_repl", source, conversation=str(number)) for number in range(many))
+            )
+
+    assert asyncio.run(main()) == ["1"] * many
 
 
 def test_a_client_side_tool_cannot_ask_for_approval() -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moonbox import CodeMode, Sandbox, Tool, tool
+from moonbox import CodeMode, Limits, Sandbox, Tool, tool
 from moonbox.codemode.catalog import rough_tokens
 from moonbox.config.reader import read
 from moonbox.config.sections import CodeModeSettings
@@ -574,3 +574,28 @@ def test_the_schema_and_the_contract_agree(data: dict[str, Any]) -> None:
     except ConfigError:
         accepted = False
     assert jsonschema_rs.is_valid(CodeMode.config_schema(), data) is accepted
+
+
+def test_a_repl_as_the_sandbox() -> None:
+    """Its functions are described, and the conversation without a name is that Repl."""
+
+    def rate(currency: str) -> float:
+        """Euros for one unit of the currency."""
+        return {"usd": 0.5}[currency]
+
+    with Sandbox([tiny]) as box, box.repl(limits=Limits(max_tool_calls=3)) as repl:
+        repl.define("rate", rate)
+        repl.run("n = 3")
+        with CodeMode(repl) as mode:
+            assert "- rate — Euros for one unit of the currency." in mode.description
+            assert "3 tool calls" in mode.description
+            assert mode.handle("lua_repl", code("return n * rate('usd')")) == "1.5"
+            assert (
+                mode.handle("lua_repl", code("return n == nil, rate('usd')"), conversation="b")
+                == "2 values:\n1: true\n2: 0.5"
+            )
+            mode.handle("lua_repl", code("m = 4"))
+            assert repl.globals() == {"m": "number", "n": "number"}
+            assert mode.end()
+            assert repl.globals() == {}
+        assert repl.run("return 1").value == 1, "it stays open"

@@ -22,7 +22,7 @@ from moonbox.audit.sqlite import SqliteSink
 from moonbox.durable import store
 from moonbox.durable.backends import SqliteBackend
 from moonbox.durable.questions import Questions
-from moonbox.durable.records import Begin, Calls, End
+from moonbox.durable.records import Begin, CallsAsked, End
 from moonbox.durable.store import Journal, open_journal
 from moonbox.errors import JournalError, UsageError
 from tests.postgres import postgres  # noqa: F401 - a fixture
@@ -211,7 +211,7 @@ def test_damage_is_refused_with_its_place(tmp_path: Path) -> None:
     journal = open_journal(path)
     held = journal.create("abc", "lua", {})
     for seq in range(3):
-        journal.append(held, seq, "r", [Calls(calls=[(seq, "tools.add", [1])])])
+        journal.append(held, seq, "r", [CallsAsked(calls=[(seq, "tools.add", [1])])])
     journal.close()
     rewrite(path, "UPDATE events SET data = x'9100' WHERE seq = 1")
     before = path.read_bytes()
@@ -258,7 +258,7 @@ def test_in_one_file_the_trail_is_redacted_and_the_journal_is_not(tmp_path: Path
     assert subprocess.run([sys.executable, "-c", code, str(path)], check=False).returncode == 9
     journal = open_journal(path, create=False)
     (known,) = journal.runs(interrupted=True)
-    asked = [record for records in journal.read(known.repl) for record in records if isinstance(record, Calls)]
+    asked = [record for records in journal.read(known.repl) for record in records if isinstance(record, CallsAsked)]
     assert asked[0].calls[0][2] == [{"password": "hunter22"}]
     journal.close()
     trail = SqliteSink(path)
@@ -323,7 +323,7 @@ def test_deletion_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     journal = open_journal(path)
     held = journal.create("abc", "lua", {})
-    journal.append(held, 0, "r", [Calls(calls=[(1, "tools.add", ["a tenant's secret"])])])
+    journal.append(held, 0, "r", [CallsAsked(calls=[(1, "tools.add", ["a tenant's secret"])])])
     with pytest.raises(UsageError, match="in use"):
         journal.delete(["abc"])
     journal.release(held)
@@ -344,7 +344,7 @@ def test_a_full_disk_is_an_error_that_says_so(tmp_path: Path) -> None:
         held = journal.create("abc", "lua", {})
         with pytest.raises(JournalError, match=r"full"):
             for seq in range(1000):
-                journal.append(held, seq, "r", [Calls(calls=[(seq, "tools.add", ["x" * 10_000])])])
+                journal.append(held, seq, "r", [CallsAsked(calls=[(seq, "tools.add", ["x" * 10_000])])])
         assert journal.read("abc")
         journal.backend.close()
     finally:

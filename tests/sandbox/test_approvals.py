@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -282,3 +283,22 @@ def test_a_late_approval_starts_nothing() -> None:
         assert not tools[0].is_alive()
     assert paid == []
     assert error_of(results[0]).kind == "cancelled"
+
+
+@pytest.mark.parametrize("call", ["script", "direct"])
+def test_an_approver_that_blocks_does_not_block_the_event_loop(call: str) -> None:
+    asked, decided = threading.Event(), threading.Event()
+
+    def approve(_: ToolCall) -> bool:
+        asked.set()
+        return decided.wait(20)
+
+    async def main() -> Run:
+        async with Sandbox([pay], approve=approve) as box:
+            work = box.arun("return tools.pay{amount = 5}") if call == "script" else box.acall("pay", {"amount": 5})
+            task = asyncio.create_task(work)
+            await asyncio.to_thread(asked.wait, 20)
+            decided.set()  # reached only if the loop goes on while the person thinks
+            return await task
+
+    assert asyncio.run(main()).value == "5 to ann"

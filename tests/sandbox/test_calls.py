@@ -502,3 +502,37 @@ def test_a_closed_sandbox_calls_no_tool() -> None:
         with pytest.raises(ClosedError, match=r"is closed$"):
             use()
     assert not made
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 8), (8, 2)])
+def test_max_concurrency_of_a_tool_that_is_replaced(before: int, after: int) -> None:
+    inside, most, together = [0], [0], threading.Barrier(after)
+    counting = threading.Lock()
+
+    def work() -> None:
+        """As many at once as may be."""
+        with counting:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+        together.wait(20)
+        with counting:
+            inside[0] -= 1
+
+    box = Sandbox([Tool.from_function(lambda: None, name="work", max_concurrency=before)])
+    with box:
+        assert box.run("tools.work{}").ok
+        box.toolbox.add(Tool.from_function(work, max_concurrency=after), replace=True)
+        run = box.run("parallel.map({1, 2, 3, 4, 5, 6, 7, 8}, function() return tools.work{} end)")
+        assert run.error is None
+        assert most[0] == after
+
+
+def test_on_call_hears_of_calls_without_a_script() -> None:
+    heard: list[tuple[str, str]] = []
+    add = Tool.from_function(lambda: 1, name="one")
+    with Sandbox([add], on_call=lambda entry: heard.append((entry.tool, entry.status))) as box:
+        box.call("one")
+        asyncio.run(box.acall("one"))
+        assert heard == [("one", "in_flight"), ("one", "ok")] * 2
+        box.call("one", on_call=lambda entry: None)
+        assert len(heard) == 4, "that of the call is called instead"

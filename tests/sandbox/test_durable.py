@@ -13,7 +13,7 @@ import pytest
 from moonbox import Context, Diverged, InDoubt, Limits, Media, Sandbox, Toolbox, tool
 from moonbox.durable import journaling
 from moonbox.durable.backends import SqliteBackend
-from moonbox.durable.records import Answers, Begin, Calls, End, Environment, Medium
+from moonbox.durable.records import Answers, Begin, CallsAsked, End, Environment, Medium
 from moonbox.durable.store import Journal, open_journal
 from moonbox.errors import ClosedError, JournalError, UsageError, WorkerError
 from tests.runs import error_of
@@ -162,7 +162,7 @@ def test_what_cannot_be_repeated_is_named(path: Path) -> None:
     held = journal.take(repl_id)
     changed = Begin(**{**{name: getattr(begin, name) for name in begin.__struct_fields__}, "run": "other", "number": 2})
     journal.append(held, len(events), "other", [changed])
-    journal.append(held, len(events) + 1, "other", [Calls(calls=[(1, "tools.price", [{"item": "milk"}])])])
+    journal.append(held, len(events) + 1, "other", [CallsAsked(calls=[(1, "tools.price", [{"item": "milk"}])])])
     journal.append(held, len(events) + 2, "other", [Answers(replies=[])])
     journal.append(held, len(events) + 3, "other", [End(run="other", outcome="ok")])
     journal.close()
@@ -198,7 +198,7 @@ def cut_off(path: Path) -> tuple[str, str]:
     )
     seq = len(journal.read(repl_id))
     journal.append(held, seq, "cut", [begin])
-    journal.append(held, seq + 1, "cut", [Calls(calls=[(1, "tools.price", [{"item": "tea"}])])])
+    journal.append(held, seq + 1, "cut", [CallsAsked(calls=[(1, "tools.price", [{"item": "tea"}])])])
     journal.close()
     return repl_id, "cut"
 
@@ -222,6 +222,31 @@ def test_a_call_in_doubt_is_put_to_the_caller(path: Path) -> None:
         assert shop.made == ["tea"]
         with box.restore(repl_id) as repl:
             assert repl.run("return x").value == 1
+
+
+@pytest.mark.parametrize("name", ["show_receipt", "progress_payment", "docs_pay", "sys_pay", "shop.show"])
+def test_a_definition_in_doubt_is_put_to_the_caller_whatever_its_name(path: Path, name: str) -> None:
+    """A function that was added with `define` is a call, also where its name begins as that of a question."""
+    paid: list[int] = []
+
+    def pay(cents: int) -> str:
+        paid.append(cents)
+        return "paid"
+
+    repl_id = recorded(path, "x = 1")
+    journal = open_journal(path)
+    held, seq = journal.take(repl_id), len(journal.read(repl_id))
+    begin = Begin(run="cut", number=2, source=f"return {name}(5)", inputs=[], limits={}, seed=1, started=0.0)
+    journal.append(held, seq, "cut", [begin])
+    journal.append(held, seq + 1, "cut", [CallsAsked(calls=[(1, f"fn.{name}", [5])])])
+    journal.close()
+    with Sandbox(journal=path, globals={name: pay}) as box:
+        assert [call.tool for call in box.interrupted()[0].pending] == [name]
+        with pytest.raises(InDoubt, match=rf"call 1 \({name}\)"):
+            box.resume("cut")
+        assert paid == []
+        assert box.resume("cut", in_flight="retry").value == "paid"
+        assert paid == [5]
 
 
 def test_a_call_in_doubt_can_fail_or_be_answered(path: Path) -> None:
@@ -306,7 +331,7 @@ def test_an_answer_and_the_next_call_are_one_write(path: Path, mode: str, monkey
         run = run_in(box, mode, "for _, i in ipairs{'a', 'bb'} do tools.price{item = i} end os.time() return 1")
         events = box.journal.read(run.repl)
     kinds = [[type(record) for record in records] for records in events]
-    assert kinds == [[Environment, Begin, Calls], [Answers, Calls], [Answers, Calls, Answers, End]]
+    assert kinds == [[Environment, Begin, CallsAsked], [Answers, CallsAsked], [Answers, CallsAsked, Answers, End]]
     assert [known.state for known in open_journal(path).runs()] == ["ok"]
 
 

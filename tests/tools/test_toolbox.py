@@ -212,3 +212,19 @@ def test_only_what_is_allowed_is_there_now_and_later() -> None:
     assert box.paths() == ("a",)
     other.add(named("c", risk="high"), named("d", risk="low"))
     assert box.paths() == ("a", "d")
+
+
+def test_a_lambda_has_its_key_as_name() -> None:
+    box = Toolbox.of({"double": lambda n: 2 * n, "maths": {"half": lambda n: n / 2}})
+    assert box.paths() == ("double", "maths.half")
+    assert box["double"].call(4) == 8
+    with pytest.raises(ToolDefinitionError, match="a lambda has no name; give one with name="):
+        Toolbox.of([lambda n: n])
+
+
+def test_followers_that_are_dropped_leave_no_listener() -> None:
+    server = Toolbox()
+    for _ in range(300):
+        Toolbox().follow(server)
+    gc.collect()
+    assert server._listeners == []

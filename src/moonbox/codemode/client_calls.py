@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +17,7 @@ from moonbox.audit.records import Run
 from moonbox.errors import ClosedError, MoonboxError, PoolTimeout, UsageError, WorkerError
 from moonbox.runs.calls import run_to_end
 from moonbox.runs.decisions import Answer, ToolCall
+from moonbox.threads import in_thread
 from moonbox.tools.results import to_tool_error
 
 if TYPE_CHECKING:
@@ -208,27 +208,28 @@ def _given_up_on_exit(step: Step) -> Iterator[None]:
 
 async def _in_thread(make: Callable[[], Run | Step], turn: ExitStack) -> Run | Step:
     """The result of `make`, from a thread. If the task is cancelled, the thread cancels the step and ends the turn."""
-    made: Future[Run | Step] = Future()
+    held = turn.pop_all()
 
-    def work() -> Run | Step:
+    def made() -> Run | Step | BaseException:
         try:
-            made.set_result(make())
+            return make()
         except BaseException as problem:  # noqa: BLE001 - raised below
-            made.set_exception(problem)
-        return made.result()
+            return problem
+
+    def give_up(result: Run | Step | BaseException) -> None:
+        with held:
+            if not isinstance(result, BaseException):
+                _give_up(result)
 
     try:
-        return await asyncio.shield(asyncio.to_thread(work))
-    except asyncio.CancelledError:
-        left = turn.pop_all()
-
-        def give_up(_: object) -> None:
-            with left:
-                if made.exception() is None:
-                    _give_up(made.result())
-
-        made.add_done_callback(give_up)
+        result = await in_thread(made, left=give_up)
+    except RuntimeError:  # no thread could be started
+        held.close()
         raise
+    turn.push(held)
+    if isinstance(result, BaseException):
+        raise result
+    return result
 
 
 def _give_up(step: Run | Step) -> None:

@@ -38,12 +38,14 @@ class Conversation:
         """The same, awaited."""
         return await self._mode.ahandle(name, arguments, conversation=self.name, **merged(self._options, options))
 
-    def reply(self, name: str, arguments: Any, *, pause: bool = False, **options: Unpack[RunOptions]) -> Reply:
+    def reply(self, name: str, arguments: Any, *, pause: bool | None = None, **options: Unpack[RunOptions]) -> Reply:
         """Like `CodeMode.reply`."""
         given = merged(self._options, options)
         return self._mode.reply(name, arguments, conversation=self.name, pause=pause, **given)
 
-    async def areply(self, name: str, arguments: Any, *, pause: bool = False, **options: Unpack[RunOptions]) -> Reply:
+    async def areply(
+        self, name: str, arguments: Any, *, pause: bool | None = None, **options: Unpack[RunOptions]
+    ) -> Reply:
         """The same, awaited."""
         given = merged(self._options, options)
         return await self._mode.areply(name, arguments, conversation=self.name, pause=pause, **given)

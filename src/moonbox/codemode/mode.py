@@ -25,6 +25,7 @@ from moonbox.runs.calls import run_to_end
 from moonbox.runs.decisions import ToolCall
 from moonbox.runs.options import CONVERSATION, RunOptions, check_callbacks, label_text, merged
 from moonbox.runs.slots import Turns
+from moonbox.sandbox.repl import Repl
 from moonbox.sandbox.sandbox import Sandbox
 from moonbox.tools.toolbox import Toolbox
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.config.sections import CodeModeSettings
-    from moonbox.sandbox.repl import Repl
     from moonbox.tools.tool import Tool
 
 __all__ = ["Choice", "CodeMode", "Paused", "Reply"]
@@ -57,7 +57,9 @@ def _settings(data: Mapping[str, Any], section: str) -> CodeModeSettings:
 class CodeMode(Closing):
     """What the model is shown of a Sandbox's tools, and the handler of its calls.
 
-    In place of a Sandbox, give what `Sandbox(tools=…)` takes: `CodeMode([get_expenses])`.
+    In place of a Sandbox, give what `Sandbox(tools=…)` takes: `CodeMode([get_expenses])`. Or give a Repl: its tools and
+    what was defined on it are described, and the conversation without a name is that Repl, which stays open. Scripts
+    reach every tool that it has. Other conversations have Repls that are made as it was.
     `settings` are those of `CodeModeSettings`: keep_visible, full_schemas, mode, approvals, name, parameter, …
     `client_calls` answers calls of client-side tools, sync or async; without it `handle` returns a Paused for them, and
     the model may call them directly. With `can_pause=False` scripts do not reach them: nobody resumes a Paused.
@@ -82,17 +84,20 @@ class CodeMode(Closing):
         if idle_seconds is not None and not (isinstance(idle_seconds, int | float) and idle_seconds > 0):
             raise UsageError(f"idle_seconds must be a positive number or None, not {idle_seconds!r}")
         self.settings = _settings(settings, "")
-        self._own_sandbox = None if isinstance(sandbox, Sandbox) else Sandbox(sandbox)
-        self.sandbox: Sandbox = self._own_sandbox or sandbox
+        self._given = given = sandbox if isinstance(sandbox, Repl) else None
+        self._own_sandbox = None if given is not None or isinstance(sandbox, Sandbox) else Sandbox(sandbox)
+        self.sandbox: Sandbox = given.sandbox if given is not None else self._own_sandbox or sandbox
+        self._can_pause = can_pause
         self._shown = Shown(
             self.sandbox,
+            given,
             self.settings,
             count=count_tokens or rough_tokens,
             later=later,
             client_tools="hidden" if client_calls is not None else "kept" if can_pause else "direct",
         )
         self.sessions: Sessions[Repl] = Sessions(
-            lambda repl: repl.close(), most=max_conversations, idle_seconds=idle_seconds
+            lambda repl: None if repl is given else repl.close(), most=max_conversations, idle_seconds=idle_seconds
         )
         """The Repl of each conversation."""
         self._all_turns: WeakKeyDictionary[Repl, Turns] = WeakKeyDictionary()
@@ -191,35 +196,48 @@ class CodeMode(Closing):
         The options are those of `Repl.run`, such as `context` and `labels`: for whom the call is. A call of a
         client-side tool gives a Paused instead, unless there is `client_calls`.
         """
-        return self.reply(name, arguments, conversation=conversation, pause=True, **options).text
+        return self.reply(name, arguments, conversation=conversation, **options).text
 
     async def ahandle(self, name: str, arguments: Any, *, conversation: str = "", **options: Unpack[RunOptions]) -> str:
         """The same, awaited."""
-        return (await self.areply(name, arguments, conversation=conversation, pause=True, **options)).text
+        return (await self.areply(name, arguments, conversation=conversation, **options)).text
 
     def reply(
-        self, name: str, arguments: Any, *, conversation: str = "", pause: bool = False, **options: Unpack[RunOptions]
+        self,
+        name: str,
+        arguments: Any,
+        *,
+        conversation: str = "",
+        pause: bool | None = None,
+        **options: Unpack[RunOptions],
     ) -> Reply:
         """Like `handle`, with the Run and whether it failed.
 
-        `pause`: whether a call of a client-side tool may wait for you, as with `handle`; otherwise it fails.
+        A call of a client-side tool gives a Reply with `paused`, whose `reply` answers it. With `pause=False` it fails.
         """
         return run_to_end(self._reply(name, arguments, conversation, pause, options, awaited=False))
 
     async def areply(
-        self, name: str, arguments: Any, *, conversation: str = "", pause: bool = False, **options: Unpack[RunOptions]
+        self,
+        name: str,
+        arguments: Any,
+        *,
+        conversation: str = "",
+        pause: bool | None = None,
+        **options: Unpack[RunOptions],
     ) -> Reply:
         """The same, awaited."""
         return await self._reply(name, arguments, conversation, pause, options, awaited=True)
 
     async def _reply(
-        self, name: str, arguments: Any, conversation: str, pause: bool, options: RunOptions, *, awaited: bool
+        self, name: str, arguments: Any, conversation: str, pause: bool | None, options: RunOptions, *, awaited: bool
     ) -> Reply:
         options = _of_conversation(conversation, options)
         prepared = self._shown.read(name, arguments, self._current())
         if isinstance(prepared, Reply):
             return prepared
-        asks, drive = pause or self._client_calls.answered, self._client_calls.drive
+        pauses = self._can_pause if pause is None else pause
+        asks, drive = pauses or self._client_calls.answered, self._client_calls.drive
         try:
             if not isinstance(prepared, str):
                 tool, given = prepared
@@ -230,7 +248,10 @@ class CodeMode(Closing):
                 call: Any = self.sandbox.acall if awaited else self.sandbox.call
                 run = call(tool.path, given, toolbox=self._shown.toolbox, **options)
                 return self._answer(await run if awaited else run)
-            with self.sessions.use(conversation + self._suffix, self._new_repl) as repl, ExitStack() as turn:
+            with (
+                self.sessions.use(conversation + self._suffix, partial(self._new_repl, conversation)) as repl,
+                ExitStack() as turn,
+            ):
                 if self._shown.routes.has_client_tools:
                     await take_turn(self._turns(repl), turn, awaited=awaited)
                 if repl.paused:
@@ -258,12 +279,12 @@ class CodeMode(Closing):
     def session(self, conversation: str) -> AbstractContextManager[Repl]:
         """The Repl of a conversation, which cannot end to make room until the block is left."""
         self._current()
-        return self.sessions.use(conversation + self._suffix, self._new_repl)
+        return self.sessions.use(conversation + self._suffix, partial(self._new_repl, conversation))
 
     def repl(self, conversation: str = "") -> Repl:
         """The Repl of a conversation."""
         self._current()
-        return self.sessions.open(conversation + self._suffix, self._new_repl)
+        return self.sessions.open(conversation + self._suffix, partial(self._new_repl, conversation))
 
     @property
     def conversations(self) -> tuple[str, ...]:
@@ -274,6 +295,8 @@ class CodeMode(Closing):
         """End a conversation: its state is gone. Whether there was one."""
         names = [name for name in self.sessions.names() if name.partition(self._mark)[0] == conversation]
         ended = [self.sessions.end(name) for name in names]
+        if conversation == "" and self._given is not None and self._suffix == "" and any(ended):
+            self._given.reset()
         return any(ended)
 
     def close(self) -> None:
@@ -316,7 +339,7 @@ class CodeMode(Closing):
                 raise ClosedError("this CodeMode is closed")
             if self.sessions.get(conversation + self._suffix) is not paused:
                 return Reply(_ENDED, True)
-            turn.enter_context(self.sessions.use(conversation + self._suffix, self._new_repl))
+            turn.enter_context(self.sessions.use(conversation + self._suffix, partial(self._new_repl, conversation)))
             return None
 
         return Place(self._turns(paused), refusal)
@@ -325,7 +348,9 @@ class CodeMode(Closing):
         """Of the scripts of a conversation that may wait for the client: a Repl refuses others while one waits."""
         return self._all_turns.setdefault(repl, Turns(os.getpid()))
 
-    def _new_repl(self) -> Repl:
+    def _new_repl(self, conversation: str) -> Repl:
+        if self._given is not None:
+            return self._given if conversation == "" and self._suffix == "" else self._given.twin()
         return self.sandbox.repl(toolbox=self._shown.routes.hidden, before_write=self._explain)
 
     def _explain(self, run: Run) -> Run:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from moonbox.config.sections import CodeModeSettings
     from moonbox.languages.language import Texts
+    from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
@@ -78,11 +79,12 @@ class View:
 
 
 class Shown:
-    """A Sandbox's tools as a model sees them, and the reader of its calls, which may be wrong in any way."""
+    """The tools of a Sandbox, or of one Repl, as a model sees them, and the reader of the model's calls."""
 
     def __init__(
         self,
         sandbox: Sandbox,
+        repl: Repl | None,
         settings: CodeModeSettings,
         *,
         count: Callable[[str], int],
@@ -90,9 +92,10 @@ class Shown:
         client_tools: ClientTools,
     ) -> None:
         self._sandbox, self._settings, self._count = sandbox, settings, count
+        self._host: Sandbox | Repl = sandbox if repl is None else repl
         self._later, self._client_tools = later, client_tools
         self._texts = language(sandbox.language).texts
-        self._take(sandbox.toolbox)
+        self._take(self._host.toolbox)
         self.learn(shapes=settings.learned_shapes)
 
     def of(self, toolbox: Toolbox) -> Shown:
@@ -125,7 +128,7 @@ class Shown:
     def current(self) -> View:
         """What is shown now; made anew when the tools have changed."""
         with self._lock:
-            added = self._sandbox.docs.added()
+            added = self._host.docs.added()
             if self.routes.update() or self._view is None or self._view.added != added:
                 self._view = self._make_view(added)
             return self._view
@@ -233,7 +236,7 @@ class Shown:
         return f"{text} {texts.failures_except.format(names=listed)}"
 
     def _limits_text(self) -> str:
-        limits = self._sandbox.limits
+        limits = self._host.limits
         calls = [] if limits.max_tool_calls is None else [f"{limits.max_tool_calls} tool calls"]
         time = [] if limits.timeout is None else [f"{limits.timeout:g} seconds"]
         what = " and ".join([*calls, *time])

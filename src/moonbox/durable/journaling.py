@@ -12,7 +12,7 @@ from msgspec import json, msgpack
 
 from moonbox._version import __version__
 from moonbox.durable.recorded import read_runs
-from moonbox.durable.records import Answers, Approved, Begin, Calls, End, Environment, Medium, Reply, Reset
+from moonbox.durable.records import Answers, Approved, Begin, CallsAsked, End, Environment, Medium, RecordedReply, Reset
 from moonbox.errors import Diverged
 from moonbox.tools.tool import fingerprint
 
@@ -186,14 +186,14 @@ class RunJournal:
         """The worker asks for these calls. Whether their answers come from the record; raises Diverged."""
         self._asked.update([item[0] for item in items])
         if not self.replaying:
-            self._add(Calls(calls=items))
+            self._add(CallsAsked(calls=items))
             return False
         assert self._recorded is not None
         if self._groups >= len(self._recorded.calls):
             if self._recorded.end is not None or self._fed < len(self._recorded.answers):
                 raise self._diverged("the run ended", _in_words(items))
             self.replaying = False
-            self._add(Calls(calls=items))
+            self._add(CallsAsked(calls=items))
             return False
         before = self._recorded.calls[self._groups].calls
         if _encode(before) != _encode(items):
@@ -283,7 +283,7 @@ class RunJournal:
 
     # Replaying
 
-    def next_answers(self) -> list[Reply]:
+    def next_answers(self) -> list[RecordedReply]:
         """The answers that the worker got next, if it has asked for them; empty where it has not."""
         assert self._recorded is not None
         if self._fed >= len(self._recorded.answers):
@@ -332,11 +332,11 @@ def _fields(limits: Limits) -> dict[str, Any]:
     return limits.to_dict()
 
 
-def _reply(call: int, ok: bool, packed: Packed, entry: CallEntry | None) -> Reply:
+def _reply(call: int, ok: bool, packed: Packed, entry: CallEntry | None) -> RecordedReply:
     if entry is None:
-        return Reply(call=call, ok=ok, data=packed.data)
+        return RecordedReply(call=call, ok=ok, data=packed.data)
     began, ended = entry.began, entry.ended
-    return Reply(
+    return RecordedReply(
         call=call,
         ok=ok,
         data=packed.data,

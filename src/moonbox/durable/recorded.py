@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from moonbox.durable.records import Answers, Approved, Begin, Calls, End, Medium, Record, Reply, Reset
+from moonbox.durable.records import Answers, Approved, Begin, CallsAsked, End, Medium, Record, RecordedReply, Reset
 from moonbox.errors import InDoubt, ToolError, UsageError
 from moonbox.runs.call_entry import tool_error
 from moonbox.runs.decisions import Answer
@@ -16,14 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from moonbox.runs.call_entry import CallResult
+    from moonbox.runs.environment import Additions
     from moonbox.tools.toolbox import Toolbox
 
     Item = tuple[int, str, list[Any]]
     """A call as its worker asks for it: its number, its target, its arguments."""
     Decisions = Mapping[int, CallResult | None]
     """What calls without an answer get, by their numbers; None: the call is made again."""
-
-_QUESTIONS = ("sys.", "docs.", "fn.show", "fn.progress")  # answered at once; a repetition does no harm
 
 
 class PendingCall(Struct, frozen=True, kw_only=True):
@@ -56,14 +55,14 @@ class RecordedRun:
 
     def __init__(self, begin: Begin) -> None:
         self.begin = begin
-        self.calls: list[Calls] = []
+        self.calls: list[CallsAsked] = []
         self.answers: list[Answers] = []
         self.approved: set[int] = set()
         self.media: list[Medium] = []
         self.end: End | None = None
 
     def add(self, record: Record) -> None:
-        if isinstance(record, Calls):
+        if isinstance(record, CallsAsked):
             self.calls.append(record)
         elif isinstance(record, Answers):
             self.answers.append(record)
@@ -83,10 +82,10 @@ class RecordedRun:
         """From now on, no replay runs it again."""
         self.end = End(run=self.begin.run, outcome="interrupted")
 
-    def pending(self, toolbox: Toolbox) -> tuple[PendingCall, ...]:
+    def pending(self, toolbox: Toolbox, additions: Additions) -> tuple[PendingCall, ...]:
         """Calls that were asked for and have no answer."""
         answered = {reply.call for group in self.answers for reply in group.replies}
-        asked = [item for group in self.calls for item in group.calls if not item[1].startswith(_QUESTIONS)]
+        asked = [item for group in self.calls for item in group.calls if not additions.is_question(item[1])]
         return tuple(self._pending(item, toolbox) for item in asked if item[0] not in answered)
 
     def _pending(self, item: Item, toolbox: Toolbox) -> PendingCall:
@@ -167,7 +166,7 @@ def call_key(run_id: str, call: int) -> str:
     return f"{run_id}-{call}"
 
 
-def result_of(reply: Reply) -> CallResult:
+def result_of(reply: RecordedReply) -> CallResult:
     """The result of a call as it was recorded."""
     status: Any = reply.status  # written from a CallStatus
     if reply.error is None:

@@ -44,13 +44,13 @@ class Medium(Struct, tag="medium", frozen=True, kw_only=True):
     data: bytes
 
 
-class Calls(Struct, tag="calls", frozen=True, kw_only=True):
+class CallsAsked(Struct, tag="calls", frozen=True, kw_only=True):
     """The script asks for these calls together: (number, target, arguments)."""
 
     calls: list[tuple[int, str, list[Any]]]
 
 
-class Reply(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RecordedReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The answer to one call, as the worker gets it, and what the record of the call says."""
 
     call: int
@@ -70,7 +70,7 @@ class Reply(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Answers(Struct, tag="answers", frozen=True, kw_only=True):
     """These answers go to the script together."""
 
-    replies: list[Reply]
+    replies: list[RecordedReply]
 
 
 class Approved(Struct, tag="approved", frozen=True, kw_only=True):
@@ -101,7 +101,7 @@ class Reset(Struct, tag="reset", frozen=True, kw_only=True):
     """What the scripts had defined is gone: the Repl was reset, or its worker was lost."""
 
 
-Record = Environment | Begin | Medium | Calls | Answers | Approved | End | Reset
+Record = Environment | Begin | Medium | CallsAsked | Answers | Approved | End | Reset
 
 encode = msgpack.Encoder().encode
 """For a list of records that are written together."""

@@ -86,7 +86,7 @@ class DurableRuns:
                         repl_id=known.repl,
                         source=known.source,
                         began=known.began,
-                        pending=recorded.pending(self._setup.toolbox),
+                        pending=recorded.pending(self._setup.toolbox, self._setup.additions),
                     )
                 )
         return tuple(found)
@@ -230,7 +230,8 @@ class Recovery:
         if recorded.end is not None and not recorded.end.is_repeatable:
             raise UsageError(f"run {run_id!r} cannot be run again: it was stopped ({recorded.end.outcome})")
         self._repl = repl = self._make(self._journal.held.repl)
-        decisions = decide(recorded.pending(repl.toolbox), in_flight) if recorded.end is None else {}
+        pending = () if recorded.end is not None else recorded.pending(repl.toolbox, repl.additions)
+        decisions = decide(pending, in_flight)
         repl.replay(self._journal, self._runs[:place])
         return repl, recorded, decisions
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import difflib
-import inspect
 import json
 import secrets
 import threading
@@ -30,7 +29,7 @@ from moonbox.durable.questions import EXPIRED, WITHDRAWN, Questions
 from moonbox.errors import Denied, UsageError
 from moonbox.runs.decisions import Decision
 from moonbox.runs.options import check_callbacks
-from moonbox.threads import in_thread
+from moonbox.threads import asked, in_thread
 from moonbox.tools.tool import fingerprint
 from moonbox.values import from_jsonable, to_jsonable
 
@@ -255,18 +254,18 @@ async def ask_in_journal(call: ToolCall, setup: Setup) -> Decision:
     """
     assert setup.journal is not None
     questions = Questions(setup.journal.backend)
-    kept = await asyncio.to_thread(_keep, questions, call, setup)
+    kept = await in_thread(lambda: _keep(questions, call, setup))
     decision = kept.decision
     if decision is None:
-        asked: set[asyncio.Future[Any]] = {asyncio.ensure_future(_look(questions, kept))}
+        answers: set[asyncio.Future[Any]] = {asyncio.ensure_future(_look(questions, kept))}
         if setup.approve is not None:
-            asked.add(asyncio.ensure_future(_approver(setup.approve, msgspec.structs.replace(call, question=kept.id))))
+            answers.add(asyncio.ensure_future(asked(setup.approve, msgspec.structs.replace(call, question=kept.id))))
         try:
-            answer = (await first_answer(asked)).to_dict()
+            answer = (await first_answer(answers)).to_dict()
         except Exception:
-            await asyncio.to_thread(questions.settle, kept.id, {"kind": WITHDRAWN})
+            await in_thread(lambda: questions.settle(kept.id, {"kind": WITHDRAWN}))
             raise
-        decision = await asyncio.to_thread(questions.settle, kept.id, answer)
+        decision = await in_thread(lambda: questions.settle(kept.id, answer))
     if decision["kind"] in (EXPIRED, WITHDRAWN):
         seconds = kept.expires - kept.asked
         message = f"nobody answered the approval of '{call.tool}' within {seconds:g} seconds; it has expired"
@@ -290,18 +289,10 @@ def _keep(questions: Questions, call: ToolCall, setup: Setup) -> KeptQuestion:
 async def _look(questions: Questions, kept: KeptQuestion) -> Decision:
     """Wait until the journal has an answer, or the question expires."""
     seconds = _FIRST_LOOK
-    while await asyncio.to_thread(questions.decision, kept) is None:
+    while await in_thread(lambda: questions.decision(kept)) is None:
         await asyncio.sleep(seconds)
         seconds = min(2 * seconds, _LONGEST_LOOK)
     return Decision("deny")  # `settle` finds what the journal has
-
-
-async def _approver(approve: Any, call: ToolCall) -> Any:
-    """What `approve` says. A blocking function has a thread of its own, because the journal may answer first."""
-    if inspect.iscoroutinefunction(approve) or inspect.iscoroutinefunction(type(approve).__call__):
-        return await approve(call)
-    answer = await in_thread(lambda: approve(call))
-    return await answer if inspect.isawaitable(answer) else answer
 
 
 def _set(future: Future[Decision], decision: Decision) -> bool:

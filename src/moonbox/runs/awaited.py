@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import WorkerError
 from moonbox.runs.execution import GRACE
-from moonbox.threads import in_thread, soon, to_its_end, unbroken
+from moonbox.threads import asked, in_thread, soon, to_its_end, unbroken
 from moonbox.worker.protocol import REASON_CANCELLED
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from moonbox.durable.journaling import RunJournal
     from moonbox.runs.call_entry import CallEntry
+    from moonbox.runs.decisions import ToolCall
     from moonbox.runs.execution import Execution
     from moonbox.runs.slots import Slots
     from moonbox.threads import Threads
@@ -48,11 +50,14 @@ class AwaitingExecutor:
             return await call()
         assert entry.running is not None
         entry.running.hold()
-        result = await in_thread(call, self._threads.submit, entry.running.let_go)
+        result = await in_thread(call, self._threads.submit, ended=entry.running.let_go)
         return await result if inspect.isawaitable(result) else result
 
-    async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
+    async def settle(self, value: Any) -> Any:
         return await value if inspect.isawaitable(value) else value
+
+    async def ask(self, approve: Callable[[ToolCall], Any], call: ToolCall, entry: CallEntry) -> Any:
+        return await asked(approve, call, self._threads.submit)
 
     async def wait(self, slots: Slots, turn: Future[None], entry: CallEntry) -> None:
         if entry.deadline is not None:
@@ -177,7 +182,7 @@ class AwaitedDriver:
         try:
             while not self._is_over() and (execution.starting or journal.is_due(starting=True)):
                 told = len(execution.starting)
-                await asyncio.to_thread(journal.put, journal.take())
+                await in_thread(partial(journal.put, journal.take()), self._threads.submit)
                 if not self._is_over():
                     self._start(told)
         except Exception as problem:  # noqa: BLE001 - raised by `run`

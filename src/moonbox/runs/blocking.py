@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from moonbox.runs.call_entry import CallEntry, CallResult
+    from moonbox.runs.decisions import ToolCall
     from moonbox.runs.execution import Execution
     from moonbox.runs.slots import Slots
     from moonbox.threads import LoopThread, Threads
@@ -63,8 +64,12 @@ class BlockingExecutor:
             return self._result(result, entry, entry.running.let_go)
         return result
 
-    async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
-        return self._result(value, entry, None) if _is_awaitable(value) else value
+    async def settle(self, value: Any) -> Any:
+        return self._result(value, None, None) if _is_awaitable(value) else value
+
+    async def ask(self, approve: Callable[[ToolCall], Any], call: ToolCall, entry: CallEntry) -> Any:
+        answer = approve(call)
+        return self._result(answer, entry, None) if _is_awaitable(answer) else answer
 
     async def wait(self, slots: Slots, turn: Future[None], entry: CallEntry) -> None:
         if entry.deadline is not None:

@@ -14,7 +14,7 @@ from moonbox.durable.recorded import result_of
 from moonbox.errors import ToolError
 from moonbox.runs.call_entry import CallEntry
 from moonbox.runs.docs import DISCOVERY_BUDGET
-from moonbox.runs.environment import PROGRESS, SHOW
+from moonbox.runs.environment import SHOW
 from moonbox.tools.results import error_value
 from moonbox.values import Packed, pack
 from moonbox.worker import protocol
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import CallStatus
     from moonbox.audit.telemetry import RunSpan, Telemetry
     from moonbox.durable.journaling import RunJournal
-    from moonbox.durable.records import Reply
+    from moonbox.durable.records import RecordedReply
     from moonbox.runs.record import RunRecord
 
 _REMEMBERED_FAILURES = 32
@@ -198,7 +198,7 @@ class CallLedger:
                     self.answer(entry, *result)
         return b"".join(frames)
 
-    def _repeat(self, reply: Reply) -> None:
+    def _repeat(self, reply: RecordedReply) -> None:
         entry = self.open.get(reply.call)
         if entry is None:
             packed = Packed(reply.data)
@@ -220,17 +220,13 @@ class CallLedger:
                 entry.span.end(entry.to_call())
 
     def _cost(self, target: str) -> int | None:
-        """What a call is spent from the budget; None where it is a question.
-
-        Questions are about the clock or the documentation, `show` or `progress`: answered at once, and no calls in the
-        record.
-        """
-        if target.startswith("fn."):
-            function = self._record.calls.additions.functions.get(target[3:])
-            if function is None:
-                return 1
-            return None if function in (SHOW, PROGRESS) else int(function.counted)
-        return None if target.startswith(("sys.", "docs.")) else 1
+        """What a call is spent from the budget; None where it is a question."""
+        additions = self._record.calls.additions
+        if additions.is_question(target):
+            return None
+        space, _, name = target.partition(".")
+        function = additions.functions.get(name) if space == "fn" else None
+        return 1 if function is None else int(function.counted)
 
     def _answer_question(self, call_id: int, target: str, arguments: list[Any]) -> None:
         record = self._record

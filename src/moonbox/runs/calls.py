@@ -22,6 +22,7 @@ from moonbox.runs.docs import Docs
 from moonbox.runs.environment import HostFunction
 from moonbox.runs.media_arguments import with_addresses, with_contents
 from moonbox.runs.slots import Slots
+from moonbox.threads import Contained
 from moonbox.tools.binding import named_arguments
 from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, convert, to_tool_error
@@ -61,8 +62,11 @@ class Executor(Protocol):
         It holds `entry.running` until it has ended.
         """
 
-    async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
-        """A value, or the result of an awaitable; it is cancelled when the run no longer waits for the entry."""
+    async def settle(self, value: Any) -> Any:
+        """A value, or the result of an awaitable."""
+
+    async def ask(self, approve: Callable[[ToolCall], Any], call: ToolCall, entry: CallEntry) -> Any:
+        """The answer of an approver, which may block. It is cancelled when the run no longer waits for the entry."""
 
     async def wait(self, slots: Slots, turn: Future[None], entry: CallEntry) -> None: ...
 
@@ -140,6 +144,8 @@ class CallPath:
                 entry.ended = monotonic()
                 if type(problem).__name__ == "CancelledError" and executor.cancelling:
                     raise
+                if isinstance(problem, Contained):
+                    problem = problem.problem
                 result = failure(self._setup.clean_error(to_tool_error(problem, entry.tool)))
             if run.intents is not None:
                 await self._write_end(result, entry, run, executor)
@@ -340,7 +346,7 @@ class CallPath:
         try:
             with run.clock.standing_still():
                 asked = self.view(tool, entry, run, changed=changed)
-                return Decision.of(await executor.settle(approve(asked), entry))
+                return Decision.of(await executor.ask(approve, asked, entry))
         except ToolError:  # it was raised for the script
             raise
         except Exception as problem:
@@ -353,6 +359,8 @@ class CallPath:
     async def _wait_for_slot(self, tool: Tool, most: int, entry: CallEntry, executor: Executor) -> None:
         """The call keeps the slot until its tool has ended, even if the run no longer waits for it."""
         slots = self._setup.slots.setdefault(tool.path, Slots(most))
+        if slots.most != most:  # the tool was replaced
+            slots.resize(most)
         future = slots.enter()
         if future is not None:
             if tool.timeout is not None and self._setup.running_calls.all_left(slots):

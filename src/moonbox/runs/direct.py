@@ -37,7 +37,7 @@ class DirectCall:
         self._lock = threading.RLock()  # `on_call` may close the Sandbox, which closes this
         self._run: Run | None = None
         toolbox = setup.toolbox if toolbox is None else Toolbox.of(toolbox)
-        given = merged({"limits": setup.limits}, options)
+        given = merged(setup.run_options, options)
         self._on_call = given.get("on_call")
         self._calls = CallPath(setup, toolbox, Additions(), given["limits"] or setup.limits, direct=True)
         record = RunRecord(

@@ -53,6 +53,9 @@ PROGRESS = HostFunction("progress", _show, _PROGRESS_DOC, counted=False)
 """Scripts say how far they are with it. It is not a call either."""
 
 
+_ASKING = frozenset(("sys", "docs"))
+
+
 @dataclass(frozen=True, slots=True)
 class Additions:
     """What was added to one Sandbox or Repl beside its tools. A value: a Repl keeps what its Sandbox had."""
@@ -68,6 +71,11 @@ class Additions:
         """What every script finds."""
         own = (SHOW, PROGRESS)
         return cls(functions={each.name: each for each in own}, docs={each.name: each.doc for each in own})
+
+    def is_question(self, target: str) -> bool:
+        """Whether it is about the clock or the documentation, `show` or `progress`: answered at once, and no call."""
+        space, _, name = target.partition(".")
+        return space in _ASKING or (space == "fn" and self.functions.get(name) in (SHOW, PROGRESS))
 
     def define(
         self, language: Language, name: str, value: Any, doc: str = "", *, counted: bool = True, cleaned: bool = True

@@ -32,7 +32,7 @@ class Slots:
     def enter(self) -> Future[None] | None:
         """Take a slot: None when one is free, else a future to wait for."""
         with self._lock:
-            if self._free:
+            if self._free > 0:
                 self._free -= 1
                 return None
             from concurrent.futures import Future
@@ -43,12 +43,24 @@ class Slots:
     def leave(self) -> None:
         """Give the slot to the next one that waits, or free it."""
         with self._lock:
-            while self._waiting:
-                future = self._waiting.popleft()
-                if future.set_running_or_notify_cancel():
-                    future.set_result(None)
-                    return
             self._free += 1
+            if self._waiting:
+                self._hand_out()
+
+    def resize(self, most: int) -> None:
+        """Allow so many from now on. Those that are inside stay, even where they are more."""
+        with self._lock:
+            self._free += most - self.most
+            self.most = most
+            self._hand_out()
+
+    def _hand_out(self) -> None:
+        """Give free slots to those that wait. The lock is held."""
+        while self._waiting and self._free > 0:
+            future = self._waiting.popleft()
+            if future.set_running_or_notify_cancel():
+                self._free -= 1
+                future.set_result(None)
 
     def wait(self, future: Future[None]) -> None:
         """Until it is our turn."""

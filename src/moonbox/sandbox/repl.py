@@ -20,11 +20,15 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.durable.background import Background
     from moonbox.findings import Finding
+    from moonbox.limits import Limits
     from moonbox.media import Media
     from moonbox.runs.blocking import BlockingDriver
+    from moonbox.runs.docs import Docs
+    from moonbox.runs.environment import Additions
     from moonbox.runs.execution import Execution
     from moonbox.runs.options import RunOptions
     from moonbox.runs.stepped import Pause
+    from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.toolbox import Toolbox
     from moonbox.worker.jail import Layer
 
@@ -82,9 +86,9 @@ class Repl(ReplRuns, Closing):
     async def astart(self, source: str, **options: Unpack[RunOptions]) -> Run | Pause:
         """The same, awaited. If that is cancelled, the run is given up at its first calls."""
         from moonbox.runs.stepped import give_up
-        from moonbox.worker.pool import handed_over
+        from moonbox.threads import in_thread
 
-        return await handed_over(lambda: self.start(source, **options), give_up)
+        return await in_thread(lambda: self.start(source, **options), left=give_up)
 
     def submit(self, source: str, **options: Unpack[RunOptions]) -> Background:
         """Run a script in the background: returns at once, with a handle to wait for it, watch it or cancel it."""
@@ -107,13 +111,13 @@ class Repl(ReplRuns, Closing):
         from moonbox.durable.recovery import fork
 
         if self._sandbox.journal and self._journal is None:
-            return self._twin()
+            return self.twin()
         with self._turns.taken():
             assert self._journal is not None
-            return fork(self._sandbox, self.id, self._journal.seq, self._twin)
+            return fork(self._sandbox, self.id, self._journal.seq, self.twin)
 
-    def _twin(self, repl_id: str = "") -> Repl:
-        """A new Repl that is made as this one was."""
+    def twin(self, repl_id: str = "") -> Repl:
+        """A new Repl that is made as this one was, with what was defined on it. It has none of its scripts' globals."""
         twin = self._sandbox.make_repl(*self._made_with, repl_id=repl_id)
         twin._additions = self._additions
         return twin
@@ -130,7 +134,7 @@ class Repl(ReplRuns, Closing):
         is_refused = any(finding.severity == "error" for finding in findings)
         if is_refused or not self._setup.language.engine_checks or self.paused or not self._turns.idle:
             return findings
-        calls = self._call_path(self._options.get("limits") or self._setup.limits)
+        calls = self._call_path(self.limits)
         with self._turns.taken():
             return (*findings, *engine_findings(source, self._worker, calls, self._additions))
 
@@ -176,6 +180,11 @@ class Repl(ReplRuns, Closing):
                 if not self._worker.asleep:  # its host is gone: another worker has the globals
                     raise
 
+    @property
+    def additions(self) -> Additions:
+        """What its scripts find beside the tools."""
+        return self._additions
+
     def find_medium(self, handle: Any) -> Media | None:
         """The medium behind a handle, or behind the address in one, that a tool returned to this Repl's scripts."""
         return self._media.get(handle)
@@ -211,6 +220,21 @@ class Repl(ReplRuns, Closing):
                 self._worker.asleep = True  # also without a state: the next run takes the Repl in the journal again
                 self._journal.release()
         return True
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """The Sandbox that it belongs to."""
+        return self._sandbox
+
+    @property
+    def limits(self) -> Limits:
+        """What one of its runs may spend, where the run says nothing else."""
+        return self._options.get("limits") or self._setup.limits
+
+    @property
+    def docs(self) -> Docs:
+        """The documentation that its scripts read as `docs`."""
+        return self._call_path(self.limits).docs
 
     @property
     def paused(self) -> bool:

@@ -162,6 +162,9 @@ class Sandbox(DurableRuns, Closing):
         for name, value in (globals or {}).items():
             self.define(name, value)
         self.isolation = isolation
+        self.require: tuple[str, ...] = tuple(require)
+        """Layers of the jail without which it does not start."""
+        self.max_workers: int = max_workers
         self.toolbox: Toolbox = setup.toolbox
         self.limits: Limits = limits
         self.language: str = setup.language.name
@@ -190,7 +193,7 @@ class Sandbox(DurableRuns, Closing):
                 setup.cluster = Membership(cluster)
             source = _source(isolation, setup)
             self._zygote = source if isinstance(source, ProcessSource) else None
-            self._pool = setup.pool = Pool(source, spares=min_workers, most=max_workers, require=tuple(require))
+            self._pool = setup.pool = Pool(source, spares=min_workers, most=max_workers, require=self.require)
             if require:
                 opened.callback(self._pool.close)
                 self._pool.prime()  # raises where the jail lacks a layer
@@ -305,8 +308,9 @@ class Sandbox(DurableRuns, Closing):
     ) -> Run:
         """Call one tool without a script: the same validation, middleware, approval, limits and record.
 
-        Of the options of `Repl.run`, `inputs` and `on_output` have no effect: there is no script. With an `answer` the
-        tool is not run: the arguments are validated, and the answer is recorded as its result.
+        `on_call` is called for it: that of the options, or the Sandbox's. Of the other options of `Repl.run`, `inputs`
+        and `on_output` have no effect: there is no script. With an `answer` the tool is not run: the arguments are
+        validated, and the answer is recorded as its result.
         """
         direct = self._direct_call(tool, arguments, toolbox, options)
         return direct.run() if answer is None else direct.answered(answer)
@@ -327,11 +331,19 @@ class Sandbox(DurableRuns, Closing):
         return call
 
     def sibling(self, audit: Sink | None = None) -> Sandbox:
-        """A Sandbox without tools, with workers of its own; its calls have the approver, middleware and slots of this.
+        """A Sandbox without tools, with workers of its own, which are isolated as those of this one.
 
-        For tool scripts: a script that waits for one must not hold the worker that it needs.
+        Its calls have the approver, middleware and slots of this one.
+        It is for tool scripts: a script that waits for one must not hold the worker that it needs.
         """
-        twin = Sandbox(limits=self.limits, audit=audit)
+        twin = Sandbox(
+            limits=self.limits,
+            audit=audit,
+            # A source of workers is configured for one Sandbox: its twin has processes.
+            isolation=self.isolation if isinstance(self.isolation, str) else "process",
+            require=self.require,
+            max_workers=self.max_workers,
+        )
         for part in ("approve", "middleware", "failures", "secrets", "redactor", "context", "slots", "running_calls"):
             setattr(twin._setup, part, getattr(self._setup, part))
         twin.failures, twin.context = self.failures, self.context

@@ -7,7 +7,7 @@ from _random import Random  # without the hashes and distributions of `random`, 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet
 
 from moonbox.check.checker import Latest
 from moonbox.errors import MissingExtra, UsageError
@@ -50,6 +50,19 @@ if TYPE_CHECKING:
 
     EnvironmentMark = tuple[Toolbox, int, int, Limits]
     """Identifies an environment: the toolbox, its revision, the revision of what was added, and the limits."""
+
+
+class Mark:
+    """Identifies a Sandbox where nothing may refer to it."""
+
+
+class Derived:
+    """What all Repls of a Sandbox share of one toolbox. It lives as long as the toolbox and the Sandbox both do."""
+
+    search: ToolSearch | None = None
+    """The index of the toolbox: making one takes long."""
+    view: ToolView | None = None
+    """The toolbox as scripts see it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -99,8 +112,6 @@ class Setup:
     """Closes the trail and the journal of a closed Sandbox."""
     threads: Threads = field(default_factory=Threads)
     loop: LoopThread = field(default_factory=LoopThread)
-    views: WeakKeyDictionary[Toolbox, ToolView] = field(default_factory=WeakKeyDictionary)
-    """The toolboxes as scripts see them."""
     latest_check: Latest = field(default_factory=Latest)
     """Shared by the Repls: one-off runs of the same script are looked at once."""
     added_names: tuple[Additions | None, frozenset[str]] = (None, frozenset())
@@ -109,8 +120,8 @@ class Setup:
     """The process that made the Sandbox: a fork of it shares its sockets and must not use them."""
     random: Random = field(default_factory=Random)
     """For the names of Repls and runs, which are no secrets, and the seeds of scripts."""
-    searches: WeakKeyDictionary[Toolbox, ToolSearch] = field(default_factory=WeakKeyDictionary)
-    """The index of each toolbox, which all Repls share: making one takes long."""
+    mark: Mark = field(default_factory=Mark)
+    """Finds what it has derived from a toolbox."""
 
     def new_id(self, size: int = 16) -> str:
         """A name for a Repl or a run: so many random bytes in hexadecimal digits."""
@@ -124,16 +135,26 @@ class Setup:
         """The search over a toolbox, which follows its changes."""
         from moonbox.tools.search import ToolSearch
 
-        return self.searches.setdefault(toolbox, ToolSearch(toolbox))
+        derived = self._derived(toolbox)
+        if derived.search is None:
+            derived.search = ToolSearch(toolbox)
+        return derived.search
 
     def tool_view(self, toolbox: Toolbox) -> ToolView:
         """The toolbox as its scripts see it now."""
-        view = self.views.get(toolbox)
+        derived = self._derived(toolbox)
+        view = derived.view
         if view is None or view.revision != toolbox.revision:
             from moonbox.check.tools import ToolView
 
-            view = self.views[toolbox] = ToolView(toolbox, self.language, self.toolbox.learned)
+            view = derived.view = ToolView(toolbox, self.language, self.toolbox.learned)
         return view
+
+    def _derived(self, toolbox: Toolbox) -> Derived:
+        derived: Derived | None = toolbox.derived.get(self.mark)
+        if derived is None:
+            derived = toolbox.derived[self.mark] = Derived()
+        return derived
 
     def learn(self, tool: Tool, packed: Packed, *, scripted: bool) -> None:
         """Remember how large a result is and, if the tool does not fully declare what it returns, its shape."""

@@ -6,6 +6,7 @@ import threading
 import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from moonbox.tools.importers import Dispatch
 
 ToolSource = Any
-"""A Tool, a function, a Toolbox, a mapping from namespace to such, or an iterable of such."""
+"""A Tool, a function, a Toolbox, a mapping from namespace to such, or an iterable of such.
+
+In a mapping, the key of a lambda is its name.
+"""
 
 Listener = Callable[["Toolbox"], None]
 
@@ -57,6 +61,8 @@ class Toolbox:
         """What of a specification or a database cannot be used, and why."""
         self.learned = LearnedShapes()
         """The shapes of what its tools have returned."""
+        self.derived: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        """What users of the toolbox have made of its tools, by the user. A value must not refer to its user."""
         self._lock = threading.Lock()
         self._entries: list[_Entry] = []
         self._listeners: list[Listener] = []
@@ -188,12 +194,10 @@ class Toolbox:
         """
         if other is self:
             raise UsageError("a toolbox cannot follow itself")
-        reference = weakref.ref(self)
+        reference = weakref.ref(self, lambda _: stop())
 
         def changed(_: Toolbox) -> None:
-            if (follower := reference()) is None:
-                stop()
-            else:
+            if (follower := reference()) is not None:
                 follower._change()
 
         stop = other.subscribe(changed)
@@ -227,15 +231,13 @@ class Toolbox:
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Have the listener called with this toolbox after each change; returns what ends that."""
-        with self._lock:
-            self._listeners.append(listener)
+        self._listeners.append(listener)
         return lambda: self.unsubscribe(listener)
 
     def unsubscribe(self, listener: Listener) -> None:
         """End what `subscribe` began; nothing happens if it had ended."""
-        with self._lock:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
+        with suppress(ValueError):  # without the lock: the garbage collector ends followers at any moment
+            self._listeners.remove(listener)
 
     @classmethod
     def from_openai(cls, definitions: Iterable[Any], call: Dispatch, **options: Any) -> Toolbox:
@@ -350,6 +352,9 @@ def _flat(source: ToolSource, space: str | None) -> Iterator[tuple[str | None, A
         _importers().refuse_foreign(source)
     if isinstance(source, Mapping):
         for name, inner in source.items():
+            if isinstance(inner, types.FunctionType) and inner.__name__ == "<lambda>":  # the key is its name
+                yield space, Tool.from_function(inner, name=name)
+                continue
             check_name(name, "namespace")
             yield from _flat(inner, name if space is None else f"{space}.{name}")
     elif callable(source):

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
+from moonbox.threads import in_thread
 from moonbox.worker.sources import check_layers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
     from concurrent.futures import Future
 
     from moonbox.worker.link import Link
@@ -26,7 +26,6 @@ SPAWN_DELAY = 0.01
 FREEZE_AFTER = 1.0
 """Seconds after which an idle worker is frozen, so that a hijacked one cannot compute between runs."""
 _RETRY_AFTER = 0.5
-_T = TypeVar("_T")
 
 
 class PoolCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +89,7 @@ class Pool:
 
         try:
             async with asyncio.timeout(timeout):
-                while (link := self.try_spare() or await handed_over(self.try_checkout, self.discard)) is None:
+                while (link := self.try_spare() or await in_thread(self.try_checkout, left=self.discard)) is None:
                     await self._wait_until_available()
                 return link
         except TimeoutError:
@@ -311,32 +310,3 @@ class Pool:
             # The next checkout makes its own attempt and reports the error.
             with self._lock:
                 self._freed.wait_for(lambda: self.closed, _RETRY_AFTER)
-
-
-async def handed_over(work: Callable[[], _T], take_back: Callable[[_T], object]) -> _T:
-    """What a blocking function returns, in a thread of its own. If this is cancelled, `take_back` gets that instead."""
-    import asyncio
-    from concurrent.futures import Future, InvalidStateError
-
-    future: Future[_T] = Future()
-
-    def attempt() -> None:
-        try:
-            result = work()
-        except BaseException as problem:  # noqa: BLE001 - raised where it is awaited
-            with contextlib.suppress(InvalidStateError):
-                future.set_exception(problem)
-            return
-        try:
-            future.set_result(result)
-        except InvalidStateError:  # cancelled
-            take_back(result)
-
-    context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(attempt,), name="moonbox-handed-over", daemon=True).start()
-    try:
-        return await asyncio.wrap_future(future)
-    except asyncio.CancelledError:
-        if not future.cancelled() and future.exception() is None:
-            take_back(future.result())
-        raise

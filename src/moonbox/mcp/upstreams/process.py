@@ -22,10 +22,10 @@ from mcp.shared.message import SessionMessage
 from moonbox.mcp.streams import MessageReader, MessageWriter
 from moonbox.mcp.upstreams.errors import ConnectionLost, with_last_output
 from moonbox.mcp.upstreams.transport import Throttle, Transport
+from moonbox.threads import to_its_end
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
-    from typing import Any
+    from collections.abc import AsyncIterator
 
     from moonbox.config.mcp import ServerSettings
 
@@ -78,7 +78,8 @@ class ServerProcess(Transport):
             reader = MessageReader(self._read, self._parse, self._reading_ended, max_line=self.settings.max_message)
             yield reader, MessageWriter(self._write, self._count)
         finally:
-            await _uninterrupted(_stop(starting, watchers, guard))
+            with anyio.CancelScope(shield=True):
+                await to_its_end(_stop(starting, watchers, guard))
 
     def end_reason(self) -> str:
         if self._reason:
@@ -259,21 +260,6 @@ class Guard:
         if self._process is not None:
             with contextlib.suppress(OSError):
                 self._process.communicate(b"\n")
-
-
-async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
-    """Finish this however often the waiting task is cancelled before; then let it be cancelled."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    with anyio.CancelScope(shield=True):
-        while not task.done():
-            try:
-                await asyncio.shield(task)
-            except asyncio.CancelledError as problem:
-                cancelled = problem
-    if cancelled is not None:
-        raise cancelled
-    task.result()
 
 
 def safe_environment() -> dict[str, str]:
