@@ -102,6 +102,8 @@ class JournalSettings:
     """A PostgreSQL database instead of a file: `postgresql://…`."""
     durability: Literal["process", "machine"] = "process"
     """What a file survives: the death of the process, or also that of the machine."""
+    wait: Positive = 30.0
+    """Seconds that a run waits for a database that is away or full; then it fails and can be resumed."""
     approval_seconds: Positive = 86_400.0
     """How long a question to a person stays open; then it counts as denied."""
     max_days: Annotated[float, Field(ge=0)] = 0

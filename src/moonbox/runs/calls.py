@@ -13,7 +13,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.durable.recorded import call_key
-from moonbox.errors import ArgumentError, Denied, ToolError, UsageError
+from moonbox.errors import ArgumentError, Denied, JournalError, ToolError, UsageError
 from moonbox.media import ACTIVE_STORE, MediaStore
 from moonbox.runs.call_entry import failure, tool_error
 from moonbox.runs.clock import CLOCK
@@ -346,6 +346,10 @@ class CallPath:
                 asked = self.view(tool, entry, run, changed=changed)
                 return Decision.of(await executor.ask(approve, asked, entry))
         except ToolError:  # it was raised for the script
+            raise
+        except JournalError as problem:  # which does not answer for the person: the run can be resumed
+            if run.journal is not None:
+                run.journal.fail(problem)
             raise
         except Exception as problem:
             raise Denied(

@@ -77,6 +77,7 @@ class Sandbox(DurableRuns, Closing):
     node_timeout   seconds after which a node of the cluster that does not answer is left, and its Repls move
     sleep_after    seconds after which an idle Repl gives its worker up until its next run; needs a journal
     durability     what a journal in a file survives: the death of the "process", or that of the "machine"
+    journal_wait   seconds that a run waits for a journal whose database is away or full, with its clock stopped
     approval_seconds  how long a question to a person stays open in the journal
     check          look at each script first, and do not run one that cannot work
     context        what tools find as `Context.extra`
@@ -110,6 +111,7 @@ class Sandbox(DurableRuns, Closing):
         cluster: str | None = None,
         node_timeout: float = 5.0,
         sleep_after: float | None = None,
+        journal_wait: float = 30.0,
         approval_seconds: float = 86_400.0,
         check: bool = True,
         context: Mapping[str, Any] | None = None,
@@ -132,6 +134,7 @@ class Sandbox(DurableRuns, Closing):
         )
         check_required(require, isolation)
         check_seconds("approval_seconds", approval_seconds)
+        check_seconds("journal_wait", journal_wait)
         check_seconds("node_timeout", node_timeout)
         if sleep_after is not None:
             check_seconds("sleep_after", sleep_after)
@@ -188,7 +191,7 @@ class Sandbox(DurableRuns, Closing):
             if journal is not None:
                 from moonbox.durable.store import open_journal  # loads SQLite
 
-                setup.journal = open_journal(journal, durability=durability)
+                setup.journal = open_journal(journal, durability=durability, wait=journal_wait)
                 if setup.journal is not journal:
                     opened.callback(setup.journal.close)
             if cluster is not None:
