@@ -42,5 +42,5 @@ def demand() -> str:
     """What the autoscaler is asked for, as Ray keeps it."""
     from ray.experimental.internal_kv import _internal_kv_get
 
-    found: bytes | None = _internal_kv_get("autoscaler_resource_request")  # type: ignore[no-untyped-call]
+    found: bytes | None = _internal_kv_get("autoscaler_resource_request")
     return "" if found is None else found.decode()
