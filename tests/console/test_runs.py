@@ -196,7 +196,7 @@ def test_a_run_is_listed_while_it_runs_and_run_again_from_the_list(visitor: Visi
         expect(page.locator("#questions .question")).to_be_visible()
         page.get_by_role("link", name="Runs").click()
         row = page.locator("#runs tbody tr")
-        expect(row.locator(".state")).to_have_text("running")
+        expect(row.locator(".state")).to_have_text("waits for you")
         row.locator("td.title a").click()
         expect(page.locator(".head .state")).to_have_text("running")
         page.go_back()

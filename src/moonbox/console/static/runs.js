@@ -18,6 +18,7 @@ const COLUMNS = ["id", "started", "state", "kind", "language", "repl", "calls", 
 
 const runs = new Map(); // by their ids, as the server told of them
 const rows = new Map();
+let waiting = new Set(); // runs that wait for a person
 let before = place.dataset.before; // where a page begins that is deep in the trail
 let sort = ["started", -1];
 let loads = 0;
@@ -38,7 +39,7 @@ function row(run) {
     "tr",
     { "data-run": run.id, "data-state": run.state },
     h("td", {}, h("input", { type: "checkbox", name: "compare", value: run.id, "aria-label": `Compare ${run.title || run.id}` })),
-    h("td", {}, h("span", { class: `state ${{ ok: "good", running: "warn" }[run.state] ?? "bad"}` }, run.kind ? `failed: ${run.kind}` : run.state)),
+    h("td", {}, run.waits ? h("a", { class: "state ask-state", href: "/console/approvals" }, "waits for you") : h("span", { class: `state ${{ ok: "good", running: "warn" }[run.state] ?? "bad"}` }, run.kind ? `failed: ${run.kind}` : run.state)),
     h("td", { class: "title" }, h("a", { href: address }, run.title || "(empty script)")),
     h("td", { class: "right", "data-noun": run.calls === 1 ? "call" : "calls" }, count(run.calls) + failed),
     h("td", { class: "right" }, run.state === "running" ? "" : seconds(run.wall)),
@@ -52,7 +53,7 @@ function row(run) {
 /** Keep a run, and make its row anew where something of it is new. */
 function keep(run, isNew = false) {
   const known = runs.get(run.id);
-  const whole = { ...known, ...run };
+  const whole = { ...known, ...run, waits: waiting.has(run.id) && run.state === "running" };
   if (known && stringify(known) === stringify(whole)) return;
   const line = row(whole);
   const old = rows.get(run.id);
@@ -189,7 +190,14 @@ const complete = debounced(100, async () => {
   draw();
 });
 
-async function caughtUp() {
+function wait(ids) {
+  waiting = new Set(ids);
+  for (const run of [...runs.values()]) keep(run);
+  draw();
+}
+
+async function caughtUp({ pending }) {
+  wait(pending.map(({ run }) => run));
   const { runs: latest } = await get("/runs?limit=50");
   latest.reverse().forEach(arrived);
 }
@@ -267,5 +275,5 @@ key("k", "Previous run", () => move(-1));
 key("x", "Choose the run for a comparison", () => $('input[type="checkbox"]', document.activeElement?.closest?.("tr") ?? h("p"))?.click());
 key("c", "Compare the two chosen runs", compare);
 
-shell({ run: arrived, caughtUp });
+shell({ run: arrived, caughtUp, approval: ({ run }) => wait([...waiting, run]) });
 load(before, loads);
