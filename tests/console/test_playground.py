@@ -105,7 +105,8 @@ def test_a_denial_is_told_with_its_reason(page: Page) -> None:
     page.locator("#questions").get_by_role("button", name="Deny…").click()
     page.get_by_label("Reason for the script").fill("not today")
     page.keyboard.press("Enter")
-    expect(page.locator("#problems")).to_contain_text("the call of refund was denied: not today")
+    expect(page.locator("#values")).to_contain_text("the call of refund was denied: not today")
+    expect(page.get_by_text("the call of refund was denied: not today")).to_have_count(1)
     expect(page.locator("#problems")).not_to_contain_text("do not repeat")
     expect(page.locator(".tl-name")).to_have_text(["", "1 list_orders", "2 refund"])
 

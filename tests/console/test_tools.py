@@ -244,6 +244,7 @@ def diagnosis(**changes: Any) -> dict[str, Any]:
         "fork": check("fork"),
         "interrupt": check("interrupt"),
         "native": check("native"),
+        "chores": check("chores"),
         "layers": [],
         "configuration": [],
         **changes,

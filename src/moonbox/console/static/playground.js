@@ -354,7 +354,6 @@ function showError(error, stateLost) {
   const message = messageOf(error);
   editor.mark([{ line: error.line, severity: "error", message }]);
   const parts = [
-    h("p", { class: "bad-text" }, h("b", {}, error.line ? `line ${error.line}: ` : ""), message),
     error.hint && !denied ? h("p", { class: "hint" }, h("b", {}, "hint: "), error.hint) : null,
     error.line ? h("button", { type: "button", class: "chip", onClick: () => editor.goTo(error.line) }, `go to line ${error.line}`) : null,
     fix(error),
@@ -535,9 +534,15 @@ function use({ id, source }) {
   editor.text.focus();
 }
 
+/** The first comment of a script, or else its first line. */
+function title({ source }) {
+  const lines = source.split("\n").map((line) => line.trim()).filter(Boolean);
+  const comments = lines.map((line) => /^(?:--+|\/\/+|#+(?!\{))\s*(?=\w)(.*)/.exec(line)?.[1]).filter(Boolean);
+  return (comments[0] ?? lines[0] ?? "").slice(0, 80);
+}
+
 function showScripts() {
   if (!$("#drafts").open) return;
-  const title = ({ source }) => source.split("\n").find((line) => line.trim() && !/^\s*(--|\/\/)/.test(line))?.trim().slice(0, 80) ?? source.trim().slice(0, 80);
   const row = (item, ...more) => h("li", {}, h("button", { type: "button", class: "cell", onClick: () => use(item) }, title(item)), h("span", { class: "dim" }, when(item.at / 1000)), more);
   const nothing = (text) => [h("li", { class: "dim" }, text)];
   const drafts = kept.drafts(language()).map((item) => row(item, h("button", { type: "button", class: "chip", "aria-label": `Delete the draft ${title(item)}`, onClick: () => { kept.remove(item.id); showScripts(); } }, "Delete")));

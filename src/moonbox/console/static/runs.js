@@ -43,7 +43,7 @@ function row(run) {
     h("td", { class: "title" }, h("a", { href: address }, run.title || "(empty script)")),
     h("td", { class: "right", "data-noun": run.calls === 1 ? "call" : "calls" }, count(run.calls) + failed),
     h("td", { class: "right" }, run.state === "running" ? "" : seconds(run.wall)),
-    h("td", { class: "right", "data-noun": "spared" }, run.spared > 0 ? count(run.spared) : ""),
+    h("td", { class: "right", "data-noun": "spared" }, run.spared > 0 && run.language !== "direct" ? count(run.spared) : ""),
     h("td", {}, run.language),
     h("td", { class: "nowrap" }, when(run.started)),
     h("td", {}, run.language === "direct" ? null : h("a", { class: "chip", href: `/console/playground${query({ run: run.id })}`, onClick: again }, "Run again")),
@@ -150,7 +150,19 @@ function offer({ next, searched_back_to: until }) {
 
 /** The address has what is chosen, and nothing else. */
 function address() {
-  return location.pathname + query(values());
+  const [by, direction] = sort;
+  const order = by === "started" && direction < 0 ? "" : `${direction < 0 ? "-" : ""}${by}`;
+  return location.pathname + query({ ...values(), sort: order, group: group.value });
+}
+
+/** Sort and group as the address says. */
+function look() {
+  const given = new URLSearchParams(location.search);
+  const [, minus, by] = /^(-?)(.*)/.exec(given.get("sort") ?? "-started");
+  if ($(`[data-sort="${CSS.escape(by)}"]`, place)) sort = [by, minus ? -1 : 1];
+  const wanted = given.get("group") ?? "";
+  if (![...group.options].some(({ value }) => value === wanted)) group.append(h("option", {}, wanted));
+  group.value = wanted;
 }
 
 function matches(run) {
@@ -198,6 +210,7 @@ function wait(ids) {
 
 async function caughtUp({ pending }) {
   wait(pending.map(({ run }) => run));
+  await first; // else the whole list would count as new
   const { runs: latest } = await get("/runs?limit=50");
   latest.reverse().forEach(arrived);
 }
@@ -211,7 +224,7 @@ async function exported(kind) {
     if (!page.next) break;
     cursor = page.next;
   }
-  const cells = found.map((run) => COLUMNS.map((name) => (name === "labels" ? Object.entries(run.labels ?? {}).map((pair) => pair.join("=")).join(" ") : run[name])));
+  const cells = found.map((run) => COLUMNS.map((name) => (name === "labels" ? Object.entries(run.labels ?? {}).map((pair) => pair.join("=")).join(" ") : name === "started" ? new Date(run.started * 1000).toISOString() : run[name])));
   if (kind === "csv") download("runs.csv", "text/csv", csv(COLUMNS, cells));
   else download("runs.json", "application/json", stringify(found, { indent: "  " }));
 }
@@ -221,8 +234,8 @@ async function exported(kind) {
 more.addEventListener("click", () => load(more.dataset.cursor, loads));
 filters.addEventListener("submit", (event) => event.preventDefault());
 filters.addEventListener("change", (event) => {
-  if (event.target === group) return draw();
   history.pushState(null, "", address());
+  if (event.target === group) return draw();
   filter();
 });
 $("[data-search]").addEventListener(
@@ -236,12 +249,14 @@ $("[data-search]").addEventListener(
 addEventListener("popstate", () => {
   const given = new URLSearchParams(location.search);
   for (const field of filters.elements) if (field.name) field.value = given.get(field.name) ?? "";
+  look();
   filter();
 });
 for (const head of $$("[data-sort]", place)) {
   $("button", head).addEventListener("click", () => {
     const by = head.dataset.sort;
     sort = [by, sort[0] === by ? -sort[1] : -1];
+    history.replaceState(null, "", address());
     draw();
   });
 }
@@ -275,5 +290,6 @@ key("k", "Previous run", () => move(-1));
 key("x", "Choose the run for a comparison", () => $('input[type="checkbox"]', document.activeElement?.closest?.("tr") ?? h("p"))?.click());
 key("c", "Compare the two chosen runs", compare);
 
-shell({ run: arrived, caughtUp, approval: ({ run }) => wait([...waiting, run]) });
-load(before, loads);
+look();
+const first = load(before, loads);
+shell({ run: (run) => first.then(() => arrived(run)), caughtUp, approval: ({ run }) => wait([...waiting, run]) });
