@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
-from typing import TYPE_CHECKING
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 from moonbox.check.checker import Checker, refusal
 from moonbox.findings import Finding
@@ -21,9 +23,11 @@ if TYPE_CHECKING:
     from moonbox.runs.held_worker import HeldWorker
     from moonbox.sandbox.setup import Setup
     from moonbox.tools.toolbox import Toolbox
+    from moonbox.worker.chores import Chores
 
 _SOURCE_SHARE = 4  # the compiler holds a script more than once
 _MOST_KEPT = 64
+_SECONDS, _MEMORY, _MOST_READ = 5.0, 256 * 1024 * 1024, 4 * 1024 * 1024  # for reading a script
 _NONE: frozenset[str] = frozenset()
 
 
@@ -34,7 +38,8 @@ class ScriptCheck:
         self._setup = setup
         self._toolbox = toolbox
         self._enabled = setup.check if enabled is None else enabled
-        self._checker = Checker(setup.language, setup.latest_check)
+        reader = setup.language.reader
+        self._checker = Checker(setup.language, setup.latest_check, partial(_facts, reader) if reader else None)
         self._kept: dict[str, None] = {}  # globals with values that answers may have cut: see prelude/kept.lua
 
     def findings(self, source: str, additions: Additions, inputs: Sequence[str] = ()) -> tuple[Finding, ...]:
@@ -98,6 +103,24 @@ class ScriptCheck:
             names = frozenset((*opened, *added))
             setup.added_names = additions, names  # in one step: threads that come between do no harm
         return names
+
+
+def _facts(reader: str, source: str) -> Any:
+    """What the check asks of a script, read by a chore; None where that fails, as of a text that cannot be read."""
+    from moonbox.worker.chores import ChoreFailed
+
+    try:
+        text = source.encode("utf-8", "replace").decode()
+        return _chores(os.getpid(), reader).run("facts", text, seconds=_SECONDS, answer=_MOST_READ)
+    except ChoreFailed:
+        return None
+
+
+@cache
+def _chores(pid: int, reader: str) -> Chores:  # a fork of the process needs one of its own
+    from moonbox.worker.chores import Chores
+
+    return Chores(reader, memory=_MEMORY)
 
 
 def engine_findings(source: str, worker: HeldWorker, calls: CallPath, additions: Additions) -> tuple[Finding, ...]:

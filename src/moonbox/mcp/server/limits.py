@@ -12,13 +12,17 @@ import secrets
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import msgpack
 
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
+    from moonbox.cluster.membership import Membership
+    from moonbox.cluster.ray_messages import CallActor
     from moonbox.config.sections import ServeSettings
 
 _MAX_REMEMBERED = 10_000
@@ -211,13 +215,10 @@ class ClusterCount:
 class ClusterQuotas:
     """The front end's side, in place of `Quotas`: asks the actor before each call."""
 
-    def __init__(self, settings: ServeSettings) -> None:
-        from moonbox.cluster.membership import actor
-
-        limits = settings.max_calls, settings.calls_per_minute, settings.seconds_per_minute
-        name = "limits-" + "-".join(map(str, limits))  # front ends with the same limits count together
+    def __init__(self, settings: ServeSettings, cluster: Membership) -> None:
+        self._limits = [settings.max_calls, settings.calls_per_minute, settings.seconds_per_minute]
         self._settings = settings
-        self._actor: Any = actor(ClusterCount, name, *limits, concurrency=1)
+        self._cluster = cluster
 
     @contextlib.asynccontextmanager
     async def acall(self, client: str) -> AsyncIterator[None]:
@@ -225,7 +226,9 @@ class ClusterQuotas:
         call = secrets.token_hex(8)
         deadline = time.monotonic() + self._settings.wait_seconds
         with contextlib.ExitStack() as stack:
-            stack.callback(self._actor.leave.remote, call)  # also where the answer of the actor did not arrive
+            stack.callback(
+                self._cluster.ray.ask, self._request("leave", call)
+            )  # also where the answer of the actor did not arrive
             while answer := await self._ask(client, call):
                 if answer != "wait":
                     raise TooMany(answer)
@@ -239,12 +242,18 @@ class ClusterQuotas:
     async def _ask(self, client: str, call: str) -> str:
         try:
             async with asyncio.timeout(self._settings.wait_seconds):
-                answer: str = await self._actor.enter.remote(client, call)
-                return answer
+                answer = await asyncio.wrap_future(self._cluster.ray.ask(self._request("enter", client, call)))
+                return msgpack.decode(answer, type=str)
         except Exception:  # noqa: BLE001 - the actor is being moved to another node: what is not counted must wait
             return "wait"
 
     async def _beat(self, client: str, call: str) -> None:
         while True:
             await asyncio.sleep(_BEAT_SECONDS)
-            self._actor.enter.remote(client, call)
+            self._cluster.ray.ask(self._request("enter", client, call))
+
+    def _request(self, method: str, *arguments: str) -> CallActor:
+        from moonbox.cluster.ray_messages import CallActor
+
+        name = "limits-" + "-".join(map(str, self._limits))  # front ends with the same limits count together
+        return CallActor(0, f"{__name__}:{ClusterCount.__name__}", name, self._limits, method, list(arguments))
