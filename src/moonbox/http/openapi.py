@@ -75,7 +75,7 @@ def api_operations() -> dict[str, Any]:
     filters += [_query("ok", _BOOLEAN), _query("details", _BOOLEAN), _query("state", {"enum": list(RUN_STATES)})]
     filters += [_number("limit", 500), _number("offset", 10**9)]
     search, pair = [_text("q", True), _number("limit", 50)], [_text("a", True), _text("b", True)]
-    script = {**_object({"source_code": _STRING}, "source_code"), "additionalProperties": False}
+    script = _object({"source_code": _STRING, "background": _BOOLEAN}, "source_code") | {"additionalProperties": False}
     report = {"timeline": _OBJECT, "model": _OBJECT, "economy": _OBJECT}
     sides = {"figures": {}, "diff": {"type": "array"}, "calls": _OBJECTS, "same_values": _BOOLEAN}
     result = {"result": {}, "run": _STRING}

@@ -166,9 +166,7 @@ class Workbench:
     def resume(self, run: str, in_flight: str | None) -> Run:
         """Continue a run of the journal that a crash cut off, with the Sandbox of its language."""
         journal = next(iter(self._sandboxes.values())).journal
-        repl = journal.find_run(run)
-        language = next(known.language for known in journal.repls() if known.id == repl)
-        return self._sandbox(language).resume(run, in_flight)
+        return self._sandbox(journal.language(run)).resume(run, in_flight)
 
     def close(self) -> None:
         """End the streams, and the Sandboxes that were made here."""

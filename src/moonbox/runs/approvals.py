@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from moonbox.durable.questions import EXPIRED, WITHDRAWN, Questions
-from moonbox.errors import Denied, UsageError
+from moonbox.errors import Denied, JournalError, UsageError
 from moonbox.runs.decisions import Decision
 from moonbox.runs.options import check_callbacks
 from moonbox.threads import asked, in_thread
@@ -252,20 +252,27 @@ async def ask_in_journal(call: ToolCall, setup: Setup) -> Decision:
     The question is in the journal before anybody is asked, the answer before it has an effect. Raises Denied for a
     question that has expired.
     """
-    assert setup.journal is not None
-    questions = Questions(setup.journal.backend)
-    kept = await in_thread(lambda: _keep(questions, call, setup))
+    journal = setup.journal
+    assert journal is not None
+    questions = Questions(journal.backend)
+
+    async def patiently(work: Callable[[], Any]) -> Any:
+        return await in_thread(lambda: journal.patiently(work))
+
+    kept = await patiently(lambda: _keep(questions, call, setup))
     decision = kept.decision
     if decision is None:
         answers: set[asyncio.Future[Any]] = {asyncio.ensure_future(_look(questions, kept))}
         if setup.approve is not None:
-            answers.add(asyncio.ensure_future(asked(setup.approve, msgspec.structs.replace(call, question=kept.id))))
+            answers.add(
+                asyncio.ensure_future(_approver(setup.approve, msgspec.structs.replace(call, question=kept.id)))
+            )
         try:
             answer = (await first_answer(answers)).to_dict()
-        except Exception:
-            await in_thread(lambda: questions.settle(kept.id, {"kind": WITHDRAWN}))
+        except Denied:
+            await patiently(lambda: questions.settle(kept.id, {"kind": WITHDRAWN}))
             raise
-        decision = await in_thread(lambda: questions.settle(kept.id, answer))
+        decision = await patiently(lambda: questions.settle(kept.id, answer))
     if decision["kind"] in (EXPIRED, WITHDRAWN):
         seconds = kept.expires - kept.asked
         message = f"nobody answered the approval of '{call.tool}' within {seconds:g} seconds; it has expired"
@@ -289,10 +296,22 @@ def _keep(questions: Questions, call: ToolCall, setup: Setup) -> KeptQuestion:
 async def _look(questions: Questions, kept: KeptQuestion) -> Decision:
     """Wait until the journal has an answer, or the question expires."""
     seconds = _FIRST_LOOK
-    while await in_thread(lambda: questions.decision(kept)) is None:
+    while True:
+        with contextlib.suppress(JournalError):  # a database that is away does not answer for a person
+            if await in_thread(lambda: questions.decision(kept)) is not None:
+                return Decision("deny")  # `settle` finds what the journal has
         await asyncio.sleep(seconds)
         seconds = min(2 * seconds, _LONGEST_LOOK)
-    return Decision("deny")  # `settle` finds what the journal has
+
+
+async def _approver(approve: Any, call: ToolCall) -> Any:
+    """What `approve` says. One that fails has not answered: the question stays open."""
+    try:
+        return Decision.of(await asked(approve, call))
+    except Denied:
+        raise
+    except Exception as problem:
+        raise Denied(f"the approver failed: {problem}", code="approval_unavailable") from problem
 
 
 def _set(future: Future[Decision], decision: Decision) -> bool:

@@ -13,7 +13,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.durable.recorded import call_key
-from moonbox.errors import ArgumentError, Denied, ToolError, UsageError
+from moonbox.errors import ArgumentError, Denied, JournalError, ToolError, UsageError
 from moonbox.media import ACTIVE_STORE, MediaStore
 from moonbox.runs.call_entry import failure, tool_error
 from moonbox.runs.clock import CLOCK
@@ -200,10 +200,8 @@ class CallPath:
         result = await self._invoke(call, entry, run, executor, is_async)
         if tool is None:
             return self._packed(result)
-        packed = convert(result, tool, self.value_limits, tool.failures or self._setup.failures)
-        other = tool.result_schema.other_type(result) if tool.result_schema is not None else None
-        if other is not None:
-            run.note(other, tool.path)
+        failures = tool.failures or self._setup.failures
+        packed = convert(result, tool, self.value_limits, failures, lambda text: run.note(text, tool.path))
         if self._setup.toolbox.learned.is_due(tool.path):
             self._setup.learn(tool, packed, scripted=not self._direct)
         for layer in reversed(self._setup.middleware):
@@ -257,10 +255,10 @@ class CallPath:
             )
         if self.media.kept:
             arguments = with_contents(arguments, target, self.media)
-        if target.placement == "node" and self._setup.cluster is not None:
+        if target.placement == "node" and (cluster := self._setup.cluster) is not None:
             from moonbox.cluster.node_tools import call_on_node
 
-            return lambda: call_on_node(target, arguments, context), False
+            return lambda: call_on_node(target, arguments, context, cluster, self.value_limits), False
         return lambda: target.invoke(arguments, context, first_index=first), target.is_async
 
     async def _invoke(
@@ -348,6 +346,10 @@ class CallPath:
                 asked = self.view(tool, entry, run, changed=changed)
                 return Decision.of(await executor.ask(approve, asked, entry))
         except ToolError:  # it was raised for the script
+            raise
+        except JournalError as problem:  # which does not answer for the person: the run can be resumed
+            if run.journal is not None:
+                run.journal.fail(problem)
             raise
         except Exception as problem:
             raise Denied(

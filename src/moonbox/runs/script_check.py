@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
-from typing import TYPE_CHECKING
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 from moonbox.check.checker import Checker, refusal
 from moonbox.findings import Finding
@@ -21,9 +23,11 @@ if TYPE_CHECKING:
     from moonbox.runs.held_worker import HeldWorker
     from moonbox.sandbox.setup import Setup
     from moonbox.tools.toolbox import Toolbox
+    from moonbox.worker.chores import Chores
 
 _SOURCE_SHARE = 4  # the compiler holds a script more than once
 _MOST_KEPT = 64
+_SECONDS, _MEMORY, _MOST_READ = 5.0, 256 * 1024 * 1024, 4 * 1024 * 1024  # for reading a script
 _NONE: frozenset[str] = frozenset()
 
 
@@ -34,7 +38,8 @@ class ScriptCheck:
         self._setup = setup
         self._toolbox = toolbox
         self._enabled = setup.check if enabled is None else enabled
-        self._checker = Checker(setup.language, setup.latest_check)
+        reader = setup.language.reader
+        self._checker = Checker(setup.language, setup.latest_check, partial(_facts, reader) if reader else None)
         self._kept: dict[str, None] = {}  # globals with values that answers may have cut: see prelude/kept.lua
 
     def findings(self, source: str, additions: Additions, inputs: Sequence[str] = ()) -> tuple[Finding, ...]:
@@ -45,9 +50,18 @@ class ScriptCheck:
         return self._checker.check(source, self._setup.tool_view(self._toolbox), names)
 
     def admit(
-        self, execution: Execution, size: int, additions: Additions, inputs: Sequence[str] = ()
+        self,
+        execution: Execution,
+        size: int,
+        additions: Additions,
+        inputs: Sequence[str] = (),
+        *,
+        was_admitted: bool = False,
     ) -> EngineError | ScriptError | None:
-        """Why the script, of `size` bytes, cannot be run; None where it can. Notes go into the record."""
+        """Why the script, of `size` bytes, cannot be run; None where it can. Notes go into the record.
+
+        One that is run again `was_admitted` when its tools were others, perhaps.
+        """
         source, limits = execution.record.source, execution.calls.limits
         if size > limits.max_source:
             message = f"the script has {size} bytes; max_source is {limits.max_source}"
@@ -61,7 +75,7 @@ class ScriptCheck:
         findings = self.findings(source, additions, inputs)
         if findings:
             execution.record.notes = tuple(finding for finding in findings if finding.severity == "note")
-            if (refused := refusal(findings, source)) is not None:
+            if not was_admitted and (refused := refusal(findings, source)) is not None:
                 return refused
         self._checker.remember(source)
         return None
@@ -98,6 +112,24 @@ class ScriptCheck:
             names = frozenset((*opened, *added))
             setup.added_names = additions, names  # in one step: threads that come between do no harm
         return names
+
+
+def _facts(reader: str, source: str) -> Any:
+    """What the check asks of a script, read by a chore; None where that fails, as of a text that cannot be read."""
+    from moonbox.worker.chores import ChoreFailed
+
+    try:
+        text = source.encode("utf-8", "replace").decode()
+        return _chores(os.getpid(), reader).run("facts", text, seconds=_SECONDS, answer=_MOST_READ)
+    except ChoreFailed:
+        return None
+
+
+@cache
+def _chores(pid: int, reader: str) -> Chores:  # a fork of the process needs one of its own
+    from moonbox.worker.chores import Chores
+
+    return Chores(reader, memory=_MEMORY)
 
 
 def engine_findings(source: str, worker: HeldWorker, calls: CallPath, additions: Additions) -> tuple[Finding, ...]:

@@ -7,7 +7,7 @@ from os import getpid
 from typing import TYPE_CHECKING, Any, Self
 
 from moonbox.closing import Closing
-from moonbox.errors import ClosedError, MoonboxError, WorkerError
+from moonbox.errors import ClosedError, JournalError, MoonboxError, WorkerError
 from moonbox.runs.script_check import engine_findings
 from moonbox.sandbox.repl_runs import ReplRuns, require_text
 from moonbox.wording import counted
@@ -198,7 +198,11 @@ class Repl(ReplRuns, Closing):
         """Start afresh: what scripts defined is gone; what was added with `define` stays."""
         with self._turns.taken():
             if self._journal is not None:
-                self._journal.reset()
+                try:
+                    self._journal.reset()
+                except JournalError:  # whether it was written is not known: the next run finds out
+                    self._let_go()
+                    raise
             self._worker.drop()
             self._worker.has_state = self._worker.asleep = False
             self._forget()
@@ -267,6 +271,8 @@ class Repl(ReplRuns, Closing):
             self._setup.stopped_runs.add(self._turns)
             if not self._turns.close():
                 self._setup.run_ended(self._turns)
+            if self._journal is not None:
+                self._journal.hurry.set()
             if getpid() == self._setup.pid:
                 self._worker.close(idle=self._turns.idle)
                 with suppress(MoonboxError):  # a lease ends by itself; a record may not be writable

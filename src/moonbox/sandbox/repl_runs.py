@@ -15,6 +15,7 @@ from moonbox.limits import Limits
 from moonbox.media import Media, MediaStore
 from moonbox.runs.blocking import BlockingDriver
 from moonbox.runs.calls import CallPath
+from moonbox.runs.clock import RunClock
 from moonbox.runs.environment import lower_inputs
 from moonbox.runs.execution import Execution
 from moonbox.runs.held_worker import HeldWorker
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     """What a run is given: its options, and its inputs as plain values."""
 
 _KEPT_SOURCES = 20
+_REPLAY_SECONDS, _SLOWER = 60.0, 10.0
+"""A run that is repeated had ended by itself: it may take so long, and so much longer than it was allowed to."""
 _MOST_MOVES = 10
 """Hosts that may be lost one after another under one run: the script may be the reason."""
 
@@ -134,12 +137,21 @@ class ReplRuns:
             link = await self._worker.aacquire()
             if self._worker.asleep:
                 link = await unbroken(self._wake)
-            execution = begin(link)
+            execution = await unbroken(partial(begin, link)) if self._writes_first else begin(link)
             while not execution.over:
                 await AwaitedDriver(link, execution, self._setup.threads).run()
                 if execution.moving:
                     link, execution = await unbroken(partial(self._move, execution))
-            return self._finish(execution)
+            if (journal := execution.record.journal) is None:
+                return self._finish(execution)
+            run, repeats = self._conclude(execution), []
+            try:
+                lost = execution.record.worker_lost
+                await unbroken(lambda: repeats.append(journal.finish(run, lost=lost)))
+            finally:
+                if repeats and not repeats[0]:
+                    run = self._keep(run)
+            return run
         except BaseException as problem:
             self._give_up(execution, problem)
             raise
@@ -189,6 +201,8 @@ class ReplRuns:
             context=setup.context_with(options.get("context")),
             labels=options.get("labels"),
         )
+        if repeats and record.calls.limits.timeout is not None:  # this machine may be slower, or stall
+            record.clock = RunClock(_REPLAY_SECONDS + _SLOWER * record.calls.limits.timeout)
         record.on_progress = options.get("on_progress")
         if setup.journal is not None:
             self._take_down(record, inputs, recorded, decisions)
@@ -201,7 +215,9 @@ class ReplRuns:
         )
         execution.options = options
         program = source.encode("utf-8", "replace")
-        refused = self._check.admit(execution, len(program), self._additions, [name for name, _ in inputs])
+        names = [name for name, _ in inputs]
+        admitted = recorded is not None and recorded.was_admitted
+        refused = self._check.admit(execution, len(program), self._additions, names, was_admitted=admitted)
         if refused is not None:
             execution.refuse(refused)
             return execution
@@ -233,10 +249,11 @@ class ReplRuns:
         setup = self._setup
         if self._journal is None:
             labels = self._options.get("labels") or record.labels  # labels of its first run name its user
-            held = self._sandbox.journal.create(record.repl_id, setup.language.name, labels)
-            self._journal = ReplJournal(self._sandbox.journal, held)
-        if self._journal.failed:
-            self._journal.abandon(self._journal.failed)
+            journal = self._sandbox.journal
+            held = journal.patiently(
+                lambda: journal.create(record.repl_id, setup.language.name, labels), clock=record.clock
+            )
+            self._journal = ReplJournal(journal, held)
         if self._worker.loss_unseen:
             self._journal.reset()
         record.journal = RunJournal(self._journal, record, recorded, decisions)
@@ -244,8 +261,21 @@ class ReplRuns:
             changed = self._journal.changed_environment(self.toolbox, self._additions, record.language, setup.features)
             record.journal.begin(changed, inputs)
 
+    @property
+    def _writes_first(self) -> bool:
+        """Whether the journal is written to before its next run begins."""
+        return self._setup.journal is not None and (self._journal is None or self._worker.loss_unseen)
+
     def _finish(self, execution: Execution) -> Run:
         """The run is over: keep the record, and the worker if it lives."""
+        run = self._conclude(execution)
+        journal = execution.record.journal
+        if journal is not None and journal.finish(run, lost=execution.record.worker_lost):
+            return run
+        return self._keep(run)
+
+    def _conclude(self, execution: Execution) -> Run:
+        """The record of a run that is over, before it is kept."""
         self._finished = execution.record.id
         lost = execution.record.worker_lost
         if lost:
@@ -258,9 +288,9 @@ class ReplRuns:
         for name in (run.kept, run.kept_output):
             if name:
                 self._check.keep(name)
-        journal = execution.record.journal
-        if journal is not None and journal.finish(run, lost=lost):
-            return run
+        return run
+
+    def _keep(self, run: Run) -> Run:
         if self._before_write is not None:
             changed = self._before_write(run)
             if changed is None:
@@ -271,18 +301,34 @@ class ReplRuns:
     def _give_up(self, execution: Execution | None, problem: BaseException) -> None:
         """An exception ends the run for its caller: keep the record, also where a callback of the caller raised it."""
         if execution is None:
+            if isinstance(problem, JournalError) and self._journal is not None:
+                self._let_go()
             return
         is_ours = isinstance(problem, MoonboxError)
         if not execution.over or execution.moving or isinstance(problem, JournalError):
             if is_ours:  # the state of the worker is unknown, or not that of the journal
                 execution.ledger.leave_all()
-                self._worker.lose()
+                self._let_go()
                 return
             execution.interrupted = True
             execution.lose(WorkerError("the caller stopped waiting; the worker was killed"), closed=True)
         if execution.record.id != self._finished and not is_ours:
-            self._finish(execution)
-            self._worker.loss_unseen = execution.record.worker_lost  # the caller does not get that record
+            if execution.record.journal is not None:
+                execution.record.journal.stop_waiting()
+            try:
+                self._finish(execution)
+                self._worker.loss_unseen = execution.record.worker_lost  # the caller does not get that record
+            except JournalError:
+                self._let_go()
+
+    def _let_go(self) -> None:
+        """The worker is of no use any more. With a journal, the next run finds there what scripts have defined."""
+        if self._journal is None:
+            self._worker.lose()
+            return
+        self._worker.sleep()
+        self._worker.asleep = True  # also where the journal has no run
+        self._journal.release()
 
     def _forget(self) -> None:
         """What runs have left in this process."""
@@ -298,12 +344,8 @@ class ReplRuns:
         return self._wake() if self._worker.asleep else link
 
     def _wake(self) -> Link:
-        from moonbox.durable.recorded import refuse_interrupted
-
         assert self._journal is not None
-        runs = self._journal.recorded_runs()
-        refuse_interrupted(runs)
-        return self._rebuild(runs)
+        return self._rebuild(self._journal.wake())
 
     def _rebuild(self, runs: Sequence[RecordedRun]) -> Link:
         """A worker in which these runs were run again. Where its host is lost, another worker runs them.
@@ -332,7 +374,7 @@ class ReplRuns:
 
     def _repeat(self, link: Link, recorded: RecordedRun) -> bool:
         """Run it again, unless something from outside had stopped it; False where the worker's host is lost."""
-        if recorded.is_left_out:
+        if recorded.is_left_out or not recorded.was_admitted:
             self._number = recorded.begin.number
             return True
         execution = self._begin_again(link, recorded)

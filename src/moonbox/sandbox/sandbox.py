@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
+    from moonbox.cluster.membership import Membership
     from moonbox.durable.store import Journal
     from moonbox.failures import Failures
     from moonbox.runs.call_entry import CallEntry
@@ -73,8 +74,10 @@ class Sandbox(DurableRuns, Closing):
     require        layers of the jail without which it does not start, such as ("seccomp", "landlock")
     journal        where runs are taken down so that they outlive their process: a path, or postgresql://…
     cluster        the Ray cluster whose nodes run the workers: "auto", "ray://host:port" or "host:port"
+    node_timeout   seconds after which a node of the cluster that does not answer is left, and its Repls move
     sleep_after    seconds after which an idle Repl gives its worker up until its next run; needs a journal
     durability     what a journal in a file survives: the death of the "process", or that of the "machine"
+    journal_wait   seconds that a run waits for a journal whose database is away or full, with its clock stopped
     approval_seconds  how long a question to a person stays open in the journal
     check          look at each script first, and do not run one that cannot work
     context        what tools find as `Context.extra`
@@ -106,7 +109,9 @@ class Sandbox(DurableRuns, Closing):
         journal: Journal | str | os.PathLike[str] | None = None,
         durability: Literal["process", "machine"] = "process",
         cluster: str | None = None,
+        node_timeout: float = 5.0,
         sleep_after: float | None = None,
+        journal_wait: float = 30.0,
         approval_seconds: float = 86_400.0,
         check: bool = True,
         context: Mapping[str, Any] | None = None,
@@ -129,6 +134,8 @@ class Sandbox(DurableRuns, Closing):
         )
         check_required(require, isolation)
         check_seconds("approval_seconds", approval_seconds)
+        check_seconds("journal_wait", journal_wait)
+        check_seconds("node_timeout", node_timeout)
         if sleep_after is not None:
             check_seconds("sleep_after", sleep_after)
             if journal is None:
@@ -184,13 +191,13 @@ class Sandbox(DurableRuns, Closing):
             if journal is not None:
                 from moonbox.durable.store import open_journal  # loads SQLite
 
-                setup.journal = open_journal(journal, durability=durability)
+                setup.journal = open_journal(journal, durability=durability, wait=journal_wait)
                 if setup.journal is not journal:
                     opened.callback(setup.journal.close)
             if cluster is not None:
-                from moonbox.cluster.membership import Membership  # loads Ray
+                from moonbox.cluster.membership import Membership
 
-                setup.cluster = Membership(cluster)
+                setup.cluster = Membership(cluster, node_timeout)
             source = _source(isolation, setup)
             self._zygote = source if isinstance(source, ProcessSource) else None
             self._pool = setup.pool = Pool(source, spares=min_workers, most=max_workers, require=self.require)
@@ -226,9 +233,9 @@ class Sandbox(DurableRuns, Closing):
         return Docs(setup.toolbox, setup.additions.docs, self.language, search=setup.search(setup.toolbox))
 
     @property
-    def on_cluster(self) -> bool:
-        """Whether its workers are on the nodes of a cluster."""
-        return self._setup.cluster is not None
+    def cluster(self) -> Membership | None:
+        """The cluster whose nodes run its workers; None where they are on this machine."""
+        return self._setup.cluster
 
     @property
     def workers(self) -> PoolCounts:
@@ -412,10 +419,10 @@ def _shared_sandbox(pid: int, language: str) -> Sandbox:  # a fork of the proces
 @cache
 def _load_checker(language: str) -> None:
     """Load what looks at scripts, which is done with the first look: once for each language."""
-    from moonbox.check.tools import ToolView
+    from moonbox.check.tools import ScriptTools
 
     spoken = language_named(language)
-    Checker(spoken).check(" ", ToolView(Toolbox(), spoken))
+    Checker(spoken).check(" ", ScriptTools(Toolbox(), spoken))
 
 
 def _source(isolation: Any, setup: Setup) -> WorkerSource:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, Protocol, 
 from moonbox.errors import ToolDefinitionError, ToolError, UsageError
 from moonbox.failures import FAILURES
 from moonbox.limits import Limits
-from moonbox.schema.document import Document, object_schema, own_copy
+from moonbox.schema.document import SchemaDocument, object_schema, own_copy
 from moonbox.suggest import unknown
 from moonbox.tools.binding import Binder
 from moonbox.tools.function import CallPlan, injections, inspect_function, is_async, plan_call
@@ -219,14 +219,16 @@ class Tool(Generic[P, R]):
         return convert(value, self, limits, self.failures or "return").value
 
     @property
-    def document(self) -> Document:
+    def document(self) -> SchemaDocument:
         """The parameters' schema with its references."""
         return self.binder.document
 
     @functools.cached_property
     def result_schema(self) -> ResultSchema | None:
         """What results are compared with; None where nothing is known of them."""
-        return None if self.returns is None else ResultSchema(self.path, self.returns)
+        if self.returns is None:
+            return None
+        return ResultSchema(self.path, self.returns, own=self.plan.converter is not None)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
