@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 State = Literal["idle", "running", "paused"]
 
-_SESSION: ContextVar[Session | None] = ContextVar("moonbox_playground_session", default=None)
+_SESSION: ContextVar[PlaygroundSession | None] = ContextVar("moonbox_playground_session", default=None)
 _MAX_SESSIONS = 32
 _IDLE_SECONDS = 3600.0
 _KEPT_EVENTS = 4_000
@@ -82,19 +82,23 @@ class Playground:
         self.languages = tuple(languages)
         self.events = events
         self._sandboxes, self._compilers = sandboxes, compilers
-        self._sessions: Sessions[Session] = Sessions(
-            Session.end, most=_MAX_SESSIONS, idle_seconds=_IDLE_SECONDS, strict=True, is_busy=Session.is_busy
+        self._sessions: Sessions[PlaygroundSession] = Sessions(
+            PlaygroundSession.end,
+            most=_MAX_SESSIONS,
+            idle_seconds=_IDLE_SECONDS,
+            strict=True,
+            is_busy=PlaygroundSession.is_busy,
         )
 
-    async def open(self, language: str) -> Session:
+    async def open(self, language: str) -> PlaygroundSession:
         """A new session; UsageError for a language that is not offered."""
         if language not in self.languages:
             raise UsageError(f"unknown language {language!r}; known languages: {', '.join(self.languages)}")
         sandbox = await asyncio.to_thread(self._sandboxes, language)
         id = secrets.token_urlsafe(9)
-        return self._sessions.open(id, lambda: Session(id, self.events, sandbox, language))
+        return self._sessions.open(id, lambda: PlaygroundSession(id, self.events, sandbox, language))
 
-    def get(self, id: str) -> Session | None:
+    def get(self, id: str) -> PlaygroundSession | None:
         return self._sessions.get(id)
 
     def session_of(self, repl_id: str) -> str:
@@ -129,7 +133,7 @@ class Playground:
         return [finding.to_dict() for finding in findings]
 
 
-class Session:
+class PlaygroundSession:
     """One Repl and what happened in its latest run. Its methods belong to one event loop, `publish` to any thread."""
 
     def __init__(self, id: str, events: Events, sandbox: Sandbox, language: str) -> None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from moonbox.audit.sinks import Sink
-    from moonbox.http.playground import Session
+    from moonbox.http.playground import PlaygroundSession
     from moonbox.knowledge.base import KnowledgeBase
     from moonbox.media import Media
     from moonbox.runs.call_entry import CallEntry
@@ -375,7 +375,7 @@ class WorkbenchApi:
             raise Refused(404, "not_found", "there is no diagnosis here")
         return JsonAnswer(await asyncio.to_thread(self._bench.diagnose))
 
-    def _session(self, request: Request) -> Session:
+    def _session(self, request: Request) -> PlaygroundSession:
         session = self._bench.playground.get(request.path_params["id"])
         if session is None:
             raise Refused(404, "unknown_session", "unknown session; it may have ended")
