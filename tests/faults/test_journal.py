@@ -259,17 +259,16 @@ def test_a_write_whose_answer_was_lost_is_found(
             assert again.run("return kept").value == 11
 
 
-def test_an_approver_that_fails_has_not_answered(tmp_path: Path) -> None:
+@pytest.mark.parametrize("faults", ["sqlite", "postgresql"], indirect=True)
+def test_an_approver_that_fails_has_not_answered(faults: Faults) -> None:
     def approve(call: Any) -> Any:
         raise ConnectionError("the chat is away")
 
-    faults = SqliteFaults(tmp_path)
     shop = Shop(faults, "", brief=True)
     with Sandbox(shop.tools(), journal=faults.journal, approve=approve) as box, box.repl() as repl:
         assert repl.run("kept = 10").ok
         assert asked_during(faults, "slow disk", repl).unwrap() == 13
         assert shop.made == ["allowed"]
-    faults.close()
 
 
 @pytest.mark.parametrize("faults", ["postgresql"], indirect=True)
