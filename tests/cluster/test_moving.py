@@ -249,6 +249,15 @@ def test_workers_are_spread_in_proportion_to_the_room_of_nodes() -> None:
         assert (small.refresh().workers, large.refresh().workers) == (2, 6)
 
 
+def test_a_node_takes_no_more_workers_than_its_operator_wants() -> None:
+    with HostProcesses(2, silence=600) as hosts, sandbox(World(hosts), None) as box, ExitStack() as repls:
+        one, other = hosts.connections()
+        one.places = 1
+        for _ in range(3):
+            assert repls.enter_context(box.repl()).run("return 1").ok
+        assert (one.refresh().workers, other.refresh().workers) == (1, 2)
+
+
 def test_an_interrupted_order_does_not_leave_its_answer_to_the_next(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

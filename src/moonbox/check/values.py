@@ -214,13 +214,17 @@ def element(value: Value, index: int | None = None) -> Value:
 def _branches(document: SchemaDocument, schema: Schema) -> list[dict[str, Any]]:
     """The alternatives of a union, or the schema alone; those that only allow null are left out."""
     flat: list[dict[str, Any]] = []
+    unions: set[int] = set()
     waiting = [schema]
     while waiting and len(flat) < _MOST_BRANCHES:
         part = document.deref(waiting.pop(0))
         if not isinstance(part, dict):
             continue
+        if id(part) in unions:  # an alternative of itself
+            continue
         inner = [branch for keyword in ("anyOf", "oneOf") for branch in part.get(keyword) or ()]
         if inner and "properties" not in part and len(flat) + len(waiting) < _MOST_BRANCHES:
+            unions.add(id(part))
             waiting += inner
         elif document.kinds(part) != NULL:
             flat.append(part)

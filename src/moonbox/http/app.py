@@ -121,8 +121,8 @@ class Service:
         return replace(page, runs=(*(run for run in going.page(where=where).runs if run.id not in known), *page.runs))
 
     def going(self) -> list[Run]:
-        """Runs of the playground that are not in the trail yet."""
-        return [] if self.workbench is None else self.workbench.playground.going()
+        """Runs that are not in the trail yet: of the playground, and those that wait for a person."""
+        return [] if self.workbench is None else self.workbench.going()
 
     def details(self, id: str) -> dict[str, Any]:
         """What a listing of runs does not have: labels, and the tokens that the run spared a model."""

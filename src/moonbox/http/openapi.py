@@ -102,7 +102,7 @@ def workbench_operations() -> dict[str, Any]:
     script = _object({"source_code": _STRING, "step": _BOOLEAN, "limits": _OBJECT}, "source_code")
     search = [_text("q", True), _text("mode"), _number("limit", 50), _text("source")]
     look = _object({"source_code": _STRING, "language": _STRING, "session": _STRING}, "source_code")
-    after, answers = [_text("session"), _number("after", 10**9)], _object({"answers": _OBJECTS})
+    after, answers = [_text("session"), _text("after")], _object({"answers": _OBJECTS})
     language, waiting = _object({"language": _STRING}), {"pending": _OBJECTS, "answered": _OBJECTS}
     hits = {"hits": _OBJECTS, "mode": _STRING}
     return {
