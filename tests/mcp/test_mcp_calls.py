@@ -13,8 +13,8 @@ import pytest
 from moonbox import CodeMode, Sandbox, tool
 from moonbox.config.sections import ServeSettings
 from moonbox.durable.handles import Handles
-from moonbox.mcp.server.calls import Calls
-from moonbox.mcp.server.sessions import Client
+from moonbox.mcp.server.calls import OpenCalls
+from moonbox.mcp.server.sessions import McpClient
 from moonbox.mcp.server.tools import ToolRunner, ToolViews
 from moonbox.runs.decisions import ToolCall
 from moonbox.schema.learned import LOCAL
@@ -29,14 +29,14 @@ WAIT = "lua_repl_wait"
 SECONDS = 60
 
 
-def client(owner: str = "alice", *, modern: bool = False) -> Client:
+def client(owner: str = "alice", *, modern: bool = False) -> McpClient:
     capabilities = types.ClientCapabilities(elicitation=types.ElicitationCapability()) if modern else None
     channel: Any = None
-    return Client(owner, "session", "127.0.0.1", modern, capabilities, channel, None, False)
+    return McpClient(owner, "session", "127.0.0.1", modern, capabilities, channel, None, False)
 
 
-def registry(settings: ServeSettings = SOON, journal: Any = None) -> Calls:
-    return Calls(settings, lambda _: None, journal)
+def registry(settings: ServeSettings = SOON, journal: Any = None) -> OpenCalls:
+    return OpenCalls(settings, lambda _: None, journal)
 
 
 def result(text: str) -> types.CallToolResult:
@@ -193,7 +193,7 @@ def test_what_is_decided_about_calls_in_doubt_counts_however_the_client_came_to_
         run = await asyncio.to_thread(box.run, "return 1")
         Handles(box.journal.backend).keep(run.id, "alice")
 
-        async def recover(call: Any, _: Client, in_flight: str | None) -> types.CallToolResult:
+        async def recover(call: Any, _: McpClient, in_flight: str | None) -> types.CallToolResult:
             decided.append(in_flight)
             call.cut_off = in_flight is None
             return result("done" if in_flight else f"decide with {call.wait_tool}")

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moonbox.errors import ConfigError, UsageError
-from moonbox.mcp.clients import CLIENTS, Entry, find, install, snippet
+from moonbox.mcp.clients import CLIENTS, ServerEntry, find, install, snippet
 from moonbox.mcp.imports import servers_from_file
 
 if TYPE_CHECKING:
-    from moonbox.mcp.clients import Client
+    from moonbox.mcp.clients import ClientProgram
 
-ENTRY = Entry("moonbox", "/opt/moonbox", ("serve", "--config", "/home/me/moonbox.toml"), {"KEY": "v"})
+ENTRY = ServerEntry("moonbox", "/opt/moonbox", ("serve", "--config", "/home/me/moonbox.toml"), {"KEY": "v"})
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
-def test_a_new_file_holds_the_entry_in_the_clients_form(client: Client, tmp_path: Path) -> None:
+def test_a_new_file_holds_the_entry_in_the_clients_form(client: ClientProgram, tmp_path: Path) -> None:
     path = tmp_path / "deep" / "file"
     outcome = install(client, ENTRY, path)
     assert (outcome.done, outcome.backup) == ("created", None)
@@ -49,7 +49,7 @@ def test_what_is_there_stays(tmp_path: Path) -> None:
     assert after.startswith('{\n    "theme"'), "its own indentation"
     assert "é" in after
     assert path.stat().st_mode & 0o777 == 0o600
-    assert install(find("cursor"), Entry("moonbox", "/elsewhere"), path).done == "replaced"
+    assert install(find("cursor"), ServerEntry("moonbox", "/elsewhere"), path).done == "replaced"
     assert json.loads(path.read_text())["mcpServers"]["moonbox"] == {"command": "/elsewhere", "args": ["serve"]}
 
 
@@ -104,7 +104,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
 
 def test_the_entry_names_whole_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    entry = Entry.make("moonbox", config=Path("moonbox.toml"), mcp_config=[Path("mcp.json")])
+    entry = ServerEntry.make("moonbox", config=Path("moonbox.toml"), mcp_config=[Path("mcp.json")])
     assert Path(entry.command).is_absolute()
     assert entry.args[-5:] == (
         "serve",
@@ -119,7 +119,7 @@ def test_our_own_entry_is_not_started_by_ourselves(tmp_path: Path) -> None:
     for client in CLIENTS:
         if client.root[-1] in ("mcpServers", "servers", "context_servers"):
             path = tmp_path / client.name
-            install(client, Entry.make("me"), path)
+            install(client, ServerEntry.make("me"), path)
             assert servers_from_file(path) == ()
 
 

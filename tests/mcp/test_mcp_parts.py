@@ -17,11 +17,11 @@ from msgspec import msgpack
 from moonbox import Toolbox, ToolError
 from moonbox.config.sections import ServeSettings
 from moonbox.mcp.caller import CALLER
-from moonbox.mcp.server.calls import Calls
+from moonbox.mcp.server.calls import OpenCalls
 from moonbox.mcp.server.limits import ClusterCount, ClusterQuotas, Quotas, RequestRate, Shares, TooMany
 from moonbox.mcp.server.notifications import ChangeNotifier
 from moonbox.mcp.server.passthrough import Passthrough
-from moonbox.mcp.server.sessions import Client, conversation_of, owner_of
+from moonbox.mcp.server.sessions import McpClient, conversation_of, owner_of
 from moonbox.mcp.upstreams.callbacks import MAX_OPEN, Callbacks, ClientFeatures
 from moonbox.mcp.upstreams.connection import Connection
 from moonbox.mcp.upstreams.errors import call_error
@@ -256,9 +256,9 @@ def test_a_rate_is_counted_for_each_address() -> None:
     assert len(rate) == 2
 
 
-def _follower(owner: str, session: str) -> Client:
+def _follower(owner: str, session: str) -> McpClient:
     channel: Any = object()
-    return Client(owner, session, "127.0.0.1", False, None, channel, None, False)
+    return McpClient(owner, session, "127.0.0.1", False, None, channel, None, False)
 
 
 def test_resources_that_clients_follow_are_bounded() -> None:
@@ -420,7 +420,7 @@ def test_a_script_that_ends_just_when_its_client_has_waited_enough_is_not_told_a
             return texts("done")
 
         client = _follower("alice", "hers")
-        calls = Calls(ServeSettings(answer_within=1e-9), lambda _: None)
+        calls = OpenCalls(ServeSettings(answer_within=1e-9), lambda _: None)
         answer: Any = await calls.begin(client, work, script=True, wait_tool="wait")
         while (answer.structured_content or {}).get("running"):
             answer = await calls.wait(client, {"run_id": answer.structured_content["run"]}, "wait")
@@ -458,7 +458,7 @@ def test_a_client_is_asked_only_for_what_it_supports(
 ) -> None:
     channel: Any = SimpleNamespace(can_send_request=connected)
     declared = types.ClientCapabilities.model_validate(capabilities)
-    client = Client("local", None, "here", modern, declared, channel, request_id=1, wants_progress=False)
+    client = McpClient("local", None, "here", modern, declared, channel, request_id=1, wants_progress=False)
     able = {
         "form": client.supports("elicitation/create"),
         "url": client.supports("elicitation/create", "url"),

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from moonbox.cli.app import app
 from moonbox.errors import ConfigError, UsageError
 from moonbox.mcp import imports
-from moonbox.mcp.clients import Entry, find, install, remove
+from moonbox.mcp.clients import ServerEntry, find, install, remove
 from tests.programs import program
 
 FILE = """# mine
@@ -304,7 +304,7 @@ def test_uninstall_removes_what_install_added(name: str, tmp_path: Path) -> None
     before = '{\n  "mcpServers": {\n    "a": {\n      "command": "x"\n    }\n  }\n}\n'
     path.write_text('# mine\n[mcp_servers.a]\ncommand = "x"\n' if client.form == "toml" else before)
     text = path.read_text()
-    install(client, Entry("moonbox", "/opt/moonbox"), path)
+    install(client, ServerEntry("moonbox", "/opt/moonbox"), path)
     removed = remove(client, ["moonbox"], path)
     assert (removed.done, path.read_text().strip()) == ("removed", text.strip())
     assert removed.backup is not None

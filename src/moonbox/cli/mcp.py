@@ -114,7 +114,7 @@ def install(
 ) -> None:
     """Add moonbox to the configuration of an MCP client. Everything else in the file stays, and a backup is kept."""
     from moonbox.config import find
-    from moonbox.mcp.clients import CLIENTS, Entry, snippet
+    from moonbox.mcp.clients import CLIENTS, ServerEntry, snippet
     from moonbox.mcp.clients import install as write
     from moonbox.project.sections import read_servers
 
@@ -126,7 +126,7 @@ def install(
     used = config if config is not None else find()
     # Report errors and ask about trust here, because a client would not show either.
     read_servers(trusted_config(used, trust=trust), mcp_config)
-    entry = Entry.make(name, config=used, mcp_config=mcp_config or [])
+    entry = ServerEntry.make(name, config=used, mcp_config=mcp_config or [])
     if print_only:
         print_note(f"for {path}:")
         typer.echo(snippet(chosen, entry), nl=False)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from moonbox.config.mcp import ServerSettings
-    from moonbox.mcp.clients import Client
+    from moonbox.mcp.clients import ClientProgram
 
 _Name = Annotated[str, typer.Argument(help="The server's name in moonbox.toml.", metavar="NAME")]
 ClientName = Annotated[
@@ -322,7 +322,7 @@ def uninstall(
     typer.echo(f"restart {chosen.title} to use it without moonbox", err=True)
 
 
-def client_entry(name: str, *, project: bool, file: Path | None) -> tuple[Client, Path]:
+def client_entry(name: str, *, project: bool, file: Path | None) -> tuple[ClientProgram, Path]:
     """A client, and the file that it keeps its servers in."""
     from moonbox.mcp.clients import CLIENTS, find
 

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class ClientProgram:
     """One client."""
 
     name: str
     title: str
     root: tuple[str, ...]
     """The keys that lead to the servers in the file."""
-    shape: Callable[[Entry], dict[str, Any]]
+    shape: Callable[[ServerEntry], dict[str, Any]]
     """An entry in the client's form."""
     user: Callable[[], Path] | None = None
     """The user's file."""
@@ -44,26 +44,26 @@ class Client:
         return self.user()
 
 
-def find(name: str) -> Client:
+def find(name: str) -> ClientProgram:
     for client in CLIENTS:
         if client.name == name.lower().replace("_", "-").replace(" ", "-"):
             return client
     raise UsageError(unknown("client", name, [client.name for client in CLIENTS]))
 
 
-def _plain(entry: Entry) -> dict[str, Any]:
+def _plain(entry: ServerEntry) -> dict[str, Any]:
     return {"command": entry.command, "args": list(entry.args), **({"env": dict(entry.env)} if entry.env else {})}
 
 
-def _typed(entry: Entry) -> dict[str, Any]:
+def _typed(entry: ServerEntry) -> dict[str, Any]:
     return {"type": "stdio", **_plain(entry)}
 
 
-def _zed(entry: Entry) -> dict[str, Any]:
+def _zed(entry: ServerEntry) -> dict[str, Any]:
     return {"source": "custom", **_plain(entry), "env": dict(entry.env)}
 
 
-def _opencode(entry: Entry) -> dict[str, Any]:
+def _opencode(entry: ServerEntry) -> dict[str, Any]:
     environment = {"environment": dict(entry.env)} if entry.env else {}
     return {"type": "local", "command": [entry.command, *entry.args], "enabled": True, **environment}
 
@@ -100,23 +100,31 @@ _CLINE = ("globalStorage", "saoudrizwan.claude-dev", "settings", "cline_mcp_sett
 _SERVERS = ("mcpServers",)
 
 CLIENTS = (
-    Client("claude-desktop", "Claude Desktop", _SERVERS, _plain, _application("Claude", "claude_desktop_config.json")),
-    Client("claude-code", "Claude Code", _SERVERS, _typed, None, ".mcp.json"),
-    Client("cursor", "Cursor", _SERVERS, _plain, _home(".cursor", "mcp.json"), ".cursor/mcp.json"),
-    Client("vscode", "VS Code", ("servers",), _typed, _application("Code", "User", "mcp.json"), ".vscode/mcp.json"),
-    Client("windsurf", "Windsurf", _SERVERS, _plain, _home(".codeium", "windsurf", "mcp_config.json")),
-    Client("zed", "Zed", ("context_servers",), _zed, _config("zed", "settings.json"), ".zed/settings.json"),
-    Client("cline", "Cline", _SERVERS, _plain, _application("Code", "User", *_CLINE)),
-    Client("gemini-cli", "Gemini CLI", _SERVERS, _plain, _home(".gemini", "settings.json"), ".gemini/settings.json"),
-    Client("codex", "Codex", ("mcp_servers",), _plain, _home(".codex", "config.toml"), ".codex/config.toml", "toml"),
-    Client("lm-studio", "LM Studio", _SERVERS, _plain, _home(".lmstudio", "mcp.json")),
-    Client("opencode", "OpenCode", ("mcp",), _opencode, _config("opencode", "opencode.json"), "opencode.json"),
-    Client("amazon-q", "Amazon Q", _SERVERS, _plain, _home(".aws", "amazonq", "mcp.json"), ".amazonq/mcp.json"),
+    ClientProgram(
+        "claude-desktop", "Claude Desktop", _SERVERS, _plain, _application("Claude", "claude_desktop_config.json")
+    ),
+    ClientProgram("claude-code", "Claude Code", _SERVERS, _typed, None, ".mcp.json"),
+    ClientProgram("cursor", "Cursor", _SERVERS, _plain, _home(".cursor", "mcp.json"), ".cursor/mcp.json"),
+    ClientProgram(
+        "vscode", "VS Code", ("servers",), _typed, _application("Code", "User", "mcp.json"), ".vscode/mcp.json"
+    ),
+    ClientProgram("windsurf", "Windsurf", _SERVERS, _plain, _home(".codeium", "windsurf", "mcp_config.json")),
+    ClientProgram("zed", "Zed", ("context_servers",), _zed, _config("zed", "settings.json"), ".zed/settings.json"),
+    ClientProgram("cline", "Cline", _SERVERS, _plain, _application("Code", "User", *_CLINE)),
+    ClientProgram(
+        "gemini-cli", "Gemini CLI", _SERVERS, _plain, _home(".gemini", "settings.json"), ".gemini/settings.json"
+    ),
+    ClientProgram(
+        "codex", "Codex", ("mcp_servers",), _plain, _home(".codex", "config.toml"), ".codex/config.toml", "toml"
+    ),
+    ClientProgram("lm-studio", "LM Studio", _SERVERS, _plain, _home(".lmstudio", "mcp.json")),
+    ClientProgram("opencode", "OpenCode", ("mcp",), _opencode, _config("opencode", "opencode.json"), "opencode.json"),
+    ClientProgram("amazon-q", "Amazon Q", _SERVERS, _plain, _home(".aws", "amazonq", "mcp.json"), ".amazonq/mcp.json"),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ServerEntry:
     """How a client starts moonbox."""
 
     name: str
@@ -125,7 +133,7 @@ class Entry:
     env: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def make(cls, name: str, *, config: Path | None = None, mcp_config: Sequence[Path] = ()) -> Entry:
+    def make(cls, name: str, *, config: Path | None = None, mcp_config: Sequence[Path] = ()) -> ServerEntry:
         """With absolute paths: clients start it in their own folder, with their own environment."""
         args = ["serve"]
         if config is not None:
@@ -151,7 +159,7 @@ class Installed:
     backup: Path | None = None
 
 
-def snippet(client: Client, entry: Entry) -> str:
+def snippet(client: ClientProgram, entry: ServerEntry) -> str:
     """The entry alone, as it appears in the client's file."""
     shaped = client.shape(entry)
     if client.form == "toml":
@@ -162,20 +170,20 @@ def snippet(client: Client, entry: Entry) -> str:
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
 
-def install(client: Client, entry: Entry, path: Path) -> Installed:
+def install(client: ClientProgram, entry: ServerEntry, path: Path) -> Installed:
     """Write the entry; everything else in the file stays, and a backup of the file is kept next to it."""
     shaped = client.shape(entry)
     return _change(client, path, {entry.name: shaped}, (), f"add this by hand:\n\n{snippet(client, entry)}")
 
 
-def remove(client: Client, names: Sequence[str], path: Path) -> Installed:
+def remove(client: ClientProgram, names: Sequence[str], path: Path) -> Installed:
     """Remove entries; everything else in the file stays, and a backup of the file is kept next to it."""
     entries = ", ".join(f"'{name}'" for name in names)
     return _change(client, path, {}, names, f"remove {entries} by hand")
 
 
 def _change(
-    client: Client, path: Path, added: dict[str, dict[str, Any]], removed: Sequence[str], by_hand: str
+    client: ClientProgram, path: Path, added: dict[str, dict[str, Any]], removed: Sequence[str], by_hand: str
 ) -> Installed:
     path = path.resolve()  # a symbolic link stays one: its target is changed
     before = files.read(path)
@@ -202,7 +210,7 @@ def _change(
     return Installed(path, "created" if before is None else done, copy)
 
 
-def _parsed(client: Client, text: str, path: Path, by_hand: str) -> tuple[Any, dict[str, Any]]:
+def _parsed(client: ClientProgram, text: str, path: Path, by_hand: str) -> tuple[Any, dict[str, Any]]:
     """The data of a file, and the servers in it."""
     try:
         data = json.loads(text if text.strip() else "{}")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-    from moonbox.mcp.clients import Client
+    from moonbox.mcp.clients import ClientProgram
 
 _OWN_ROOT = ("mcp", "servers")
 _ROOTS = ("mcpServers", "servers", "context_servers")
@@ -45,7 +45,7 @@ _OPTION = re.compile(r"--?([A-Za-z][\w-]*)(?:=(.*))?", re.S)
 _JSONC = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|,(?=\s*(?:(?://[^\n]*\s*)|(?:/\*.*?\*/\s*))*[}\]])', re.S)
 
 
-def client_file(source: str, file: Path | None = None) -> tuple[Client, Path]:
+def client_file(source: str, file: Path | None = None) -> tuple[ClientProgram, Path]:
     """The client of this name, and its file: that one, or the first in the usual places that exists."""
     names = {"claude": ("claude-desktop", "claude-code")}.get(source.lower(), (source,))
     candidates = []

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _LARGE_READ = 16_384
 
 
-class _Stream:
+class _MessageStream:
     """What the SDK expects of either stream besides `receive` or `send`."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class _Stream:
         await self.aclose()
 
 
-class MessageReader(_Stream):
+class MessageReader(_MessageStream):
     """Messages from lines of bytes.
 
     read      awaits the next bytes; empty at the end of the stream
@@ -94,7 +94,7 @@ class MessageReader(_Stream):
             raise StopAsyncIteration from None
 
 
-class MessageWriter(_Stream):
+class MessageWriter(_MessageStream):
     """Messages as lines of bytes; `write` raises anyio.BrokenResourceError when the other side is gone."""
 
     def __init__(self, write: Callable[[bytes], Awaitable[None]], sent: Callable[[SessionMessage], None]) -> None:

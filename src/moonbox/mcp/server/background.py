@@ -20,7 +20,7 @@ from mcp import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from moonbox.mcp.server.results import RELATED_KEY, RUN_KEY
-from moonbox.mcp.server.sessions import Client
+from moonbox.mcp.server.sessions import McpClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
     from moonbox.durable.recorded import PendingCall
-    from moonbox.mcp.server.call import Call
-    from moonbox.mcp.server.calls import Calls
+    from moonbox.mcp.server.call import OpenCall
+    from moonbox.mcp.server.calls import OpenCalls
     from moonbox.mcp.server.tools import ToolViews
 
     Request = ServerRequestContext[Any, Any]
-    Begin = Callable[[Client, types.CallToolRequestParams, float], Call]
+    Begin = Callable[[McpClient, types.CallToolRequestParams, float], OpenCall]
 
 MOST_KEPT = 64
 """In the background for one client, in all of its sessions; the oldest that have ended are forgotten first."""
@@ -81,7 +81,7 @@ class WaitArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     in_flight: Literal["retry", "fail"] | None = None
 
 
-def still_running(call: Call, client: Client, *, structured: bool) -> types.CallToolResult:
+def still_running(call: OpenCall, client: McpClient, *, structured: bool) -> types.CallToolResult:
     """The answer in place of a result that is not there yet."""
     progress = call.reported.own
     data: dict[str, Any] = {"run": call.id, "calls": call.reported.begun, "running": True}
@@ -108,7 +108,7 @@ def stopped(run_id: str, calls: int = 0, *, structured: bool) -> types.CallToolR
     return types.CallToolResult(content=[text], structured_content=data, _meta={RUN_KEY: run_id})
 
 
-def in_doubt(call: Call, pending: Iterable[PendingCall]) -> str:
+def in_doubt(call: OpenCall, pending: Iterable[PendingCall]) -> str:
     """What the model is told of calls that a restart of the server cut off, and what it can do."""
     lines = [f"  {each.tool} {json.dumps(each.arguments, default=str)[:_LONGEST_ARGUMENTS]}" for each in pending]
     said = "the server was restarted while this script made the calls below; whether they took effect is not known."
@@ -130,7 +130,7 @@ def not_in_background(run_id: str) -> str:
 class TaskCalls:
     """Middleware and handlers. `begin` starts a call."""
 
-    def __init__(self, begin: Begin, views: ToolViews, calls: Calls) -> None:
+    def __init__(self, begin: Begin, views: ToolViews, calls: OpenCalls) -> None:
         self._begin = begin
         self._views = views
         self._calls = calls
@@ -147,11 +147,11 @@ class TaskCalls:
         if ctx.method != "tools/call" or params.get("task") is None or ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return await call_next(ctx)
         call = types.CallToolRequestParams.model_validate(params, by_name=False)
-        task = self._start(Client.of(ctx), call)
+        task = self._start(McpClient.of(ctx), call)
         result = types.CreateTaskResult(task=types.Task.model_validate(_fields(task), by_name=True))
         return result.model_dump(by_alias=True, mode="json", exclude_none=True)
 
-    def _start(self, client: Client, call: types.CallToolRequestParams) -> Call:
+    def _start(self, client: McpClient, call: types.CallToolRequestParams) -> OpenCall:
         if not self._views.supports_tasks(client, call.name):
             raise MCPError(types.METHOD_NOT_FOUND, f"the tool '{call.name}' cannot be called as a task")
         if not self._calls.has_room(client):
@@ -165,9 +165,9 @@ class TaskCalls:
 
     # Requests
 
-    async def _find(self, context: Request, task_id: str) -> Call:
+    async def _find(self, context: Request, task_id: str) -> OpenCall:
         _check_version(context)
-        client = Client.of(context)
+        client = McpClient.of(context)
         call = await self._calls.find_kept(task_id, client, self._views.of(client).wait_tool)
         if call is None:
             raise MCPError(types.INVALID_PARAMS, "unknown task; it may have expired")
@@ -178,7 +178,7 @@ class TaskCalls:
 
     async def _list(self, context: Request, _: types.PaginatedRequestParams) -> types.ListTasksResult:
         _check_version(context)
-        own = self._calls.of(Client.of(context))
+        own = self._calls.of(McpClient.of(context))
         return types.ListTasksResult(tasks=[types.Task.model_validate(_fields(call), by_name=True) for call in own])
 
     async def _result(self, context: Request, params: types.GetTaskPayloadRequestParams) -> types.CallToolResult:
@@ -196,7 +196,7 @@ class TaskCalls:
         if (status := _status(call)) != "working":
             raise MCPError(types.INVALID_PARAMS, f"the task cannot be cancelled: it is {status}")
         call.cancel()
-        await self._calls.give_up(call.id, Client.of(context))
+        await self._calls.give_up(call.id, McpClient.of(context))
         return types.CancelTaskResult.model_validate(_fields(call), by_name=True)
 
 
@@ -205,7 +205,7 @@ def _check_version(context: Request) -> None:
         raise MCPError(types.METHOD_NOT_FOUND, "Method not found", context.method)
 
 
-def _status(call: Call) -> types.TaskStatus:
+def _status(call: OpenCall) -> types.TaskStatus:
     if call.cancelled:
         return "cancelled"
     if not call.task.done():
@@ -214,7 +214,7 @@ def _status(call: Call) -> types.TaskStatus:
     return "failed" if failed else "completed"
 
 
-def _fields(call: Call) -> dict[str, Any]:
+def _fields(call: OpenCall) -> dict[str, Any]:
     return {
         "task_id": call.id,
         "status": _status(call),

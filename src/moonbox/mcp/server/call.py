@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from moonbox.config.sections import ServeSettings
-    from moonbox.mcp.server.sessions import Client
+    from moonbox.mcp.server.sessions import McpClient
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.decisions import Answer, ToolCall
 
@@ -60,7 +60,7 @@ class _Question:
     sent: bool = False
 
 
-class Call:
+class OpenCall:
     """One call of a client, and the Caller of whatever it calls. Its work continues while the client is asked.
 
     Without work it stands for a client that asks for a prompt or a resource, or for nothing yet.
@@ -68,7 +68,7 @@ class Call:
 
     def __init__(
         self,
-        client: Client,
+        client: McpClient,
         settings: ServeSettings,
         direct_name: DirectName = lambda _: None,
         *,
@@ -151,7 +151,7 @@ class Call:
         self.task.cancel()
 
     async def drive(
-        self, client: Client, seconds: float | None = None
+        self, client: McpClient, seconds: float | None = None
     ) -> types.CallToolResult | types.InputRequiredResult | None:
         """Wait for the result, or for a question that must be answered first; None if neither comes in time.
 

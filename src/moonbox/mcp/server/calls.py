@@ -17,7 +17,7 @@ import msgspec
 from moonbox.durable.handles import Handles
 from moonbox.errors import UsageError
 from moonbox.mcp.server.background import MOST_KEPT, WaitArguments, not_in_background, still_running, stopped
-from moonbox.mcp.server.call import Call
+from moonbox.mcp.server.call import OpenCall
 from moonbox.mcp.server.results import error_result
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from moonbox.config.sections import ServeSettings
     from moonbox.durable.store import Journal
     from moonbox.mcp.server.call import DirectName
-    from moonbox.mcp.server.sessions import Client
+    from moonbox.mcp.server.sessions import McpClient
 
-    Work = Callable[[Call], Coroutine[Any, Any, types.CallToolResult]]
-    Recover = Callable[[Call, Client, str | None], Coroutine[Any, Any, types.CallToolResult]]
+    Work = Callable[[OpenCall], Coroutine[Any, Any, types.CallToolResult]]
+    Recover = Callable[[OpenCall, McpClient, str | None], Coroutine[Any, Any, types.CallToolResult]]
 
 _MOST_CHARACTERS = 32 * 1024 * 1024
 """Of the results that are kept for one client; the last one is kept in any case."""
@@ -42,7 +42,7 @@ _STOP_SECONDS = 5.0
 _LOOK_SECONDS = 0.25
 
 
-class Calls:
+class OpenCalls:
     """All calls in progress, including those that wait for an answer of their client."""
 
     def __init__(self, settings: ServeSettings, direct_name: DirectName, journal: Journal | None = None) -> None:
@@ -50,46 +50,46 @@ class Calls:
         self._direct_name = direct_name
         self._journal = journal
         self._handles = None if journal is None else Handles(journal.backend)
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, OpenCall] = {}
         self.recover: Recover
         """Continues a script that a restart of the server has cut off."""
 
     async def begin(
-        self, client: Client, work: Work, *, script: bool, wait_tool: str | None = None
+        self, client: McpClient, work: Work, *, script: bool, wait_tool: str | None = None
     ) -> types.CallToolResult | types.InputRequiredResult:
         """Start a new call; the result, or the first question.
 
         wait_tool   gives the result of a script that takes longer than `answer_within`; without it, nothing else does
         """
-        call = Call(client, self._settings, self._direct_name, script=script, wait_tool=wait_tool)
+        call = OpenCall(client, self._settings, self._direct_name, script=script, wait_tool=wait_tool)
         self._start(call, work(call))
         return await self.resume(call, client)
 
-    def begin_task(self, client: Client, work: Work, *, script: bool, seconds: float) -> Call:
+    def begin_task(self, client: McpClient, work: Work, *, script: bool, seconds: float) -> OpenCall:
         """Start a call in the background, which ends after so many seconds and is forgotten then."""
-        call = Call(client, self._settings, self._direct_name, script=script)
+        call = OpenCall(client, self._settings, self._direct_name, script=script)
         call.enter_background(seconds)
         self._start(call, work(call))
         return call
 
-    def _start(self, call: Call, work: Coroutine[Any, Any, types.CallToolResult]) -> None:
+    def _start(self, call: OpenCall, work: Coroutine[Any, Any, types.CallToolResult]) -> None:
         self._calls[call.id] = call
         call.start(work)
         call.task.add_done_callback(lambda _: self._done(call))
 
-    def _done(self, call: Call) -> None:
+    def _done(self, call: OpenCall) -> None:
         if call.in_background:
             self._note_end(call)
         elif call.paused_at is None:  # otherwise the client comes back for the result
             self._forget(call)
 
-    def find(self, state: str, client: Client) -> Call | None:
+    def find(self, state: str, client: McpClient) -> OpenCall | None:
         """The paused call that a client continues; None if there is none, or another client owns it."""
         call = self._calls.get(state)
         return call if call is not None and call.owner == client.owner and call.paused_at is not None else None
 
     async def resume(
-        self, call: Call, client: Client, seconds: float | None = None
+        self, call: OpenCall, client: McpClient, seconds: float | None = None
     ) -> types.CallToolResult | types.InputRequiredResult:
         """Wait for the result, or for the next question; a script that takes long continues in the background."""
         limit = call.answered_within
@@ -127,7 +127,7 @@ class Calls:
 
     # In the background
 
-    def has_room(self, client: Client) -> bool:
+    def has_room(self, client: McpClient) -> bool:
         """Whether one more of this client can be kept; the oldest that has ended is forgotten for that."""
         self.sweep()
         if sum(call.in_background and call.share == client.share for call in self._calls.values()) < MOST_KEPT:
@@ -137,7 +137,7 @@ class Calls:
             self._forget(ended[0])
         return bool(ended)
 
-    async def _is_in_background(self, call: Call, client: Client) -> bool:
+    async def _is_in_background(self, call: OpenCall, client: McpClient) -> bool:
         """Whether the client can come back for the result, which is possible for a limited number of calls."""
         if not call.in_background and self.has_room(client):
             call.enter_background()
@@ -151,34 +151,34 @@ class Calls:
                 call.has_handle = True
         return call.in_background
 
-    def of(self, client: Client) -> list[Call]:
+    def of(self, client: McpClient) -> list[OpenCall]:
         """What the client itself has in the background."""
         self.sweep()
         return [call for call in self._calls.values() if call.in_background and call.client == client.id]
 
-    def _kept(self, id: str, client: Client) -> Call | None:
+    def _kept(self, id: str, client: McpClient) -> OpenCall | None:
         """What has this id, if it is this owner's; ids cannot be guessed, which tells one owner's clients apart."""
         self.sweep()
         call = self._calls.get(id)
         return call if call is not None and call.in_background and call.owner == client.owner else None
 
     async def find_kept(
-        self, id: str, client: Client, wait_tool: str | None = None, in_flight: str | None = None
-    ) -> Call | None:
+        self, id: str, client: McpClient, wait_tool: str | None = None, in_flight: str | None = None
+    ) -> OpenCall | None:
         """What the client was told to come back for; a script that was cut off by a restart is continued."""
         call = self._kept(id, client)
         if call is not None or self._handles is None:
             return call
         known = await asyncio.to_thread(self._handles.has, id, client.owner)
         if (call := self._kept(id, client)) is None and known and self.has_room(client):
-            call = Call(client, self._settings, self._direct_name, wait_tool=wait_tool, id=id)
+            call = OpenCall(client, self._settings, self._direct_name, wait_tool=wait_tool, id=id)
             call.enter_background()
             call.has_handle = True
             self._start(call, self.recover(call, client, in_flight))
         return call
 
     async def wait(
-        self, client: Client, arguments: Mapping[str, Any], wait_tool: str | None
+        self, client: McpClient, arguments: Mapping[str, Any], wait_tool: str | None
     ) -> types.CallToolResult | types.InputRequiredResult:
         """Wait for a script in the background, or stop it; its result is given once."""
         try:
@@ -204,11 +204,11 @@ class Calls:
         call.wait_tool, call.answered_within = wait_tool, self._settings.answer_within
         return await self.resume(call, client, asked.seconds)
 
-    async def _drop_handle(self, id: str, client: Client) -> bool:
+    async def _drop_handle(self, id: str, client: McpClient) -> bool:
         """Whether the journal had one of this client; a run that a restart has cut off then stays as it is."""
         return self._handles is not None and await asyncio.to_thread(self._handles.drop, id, client.owner)
 
-    async def give_up(self, id: str, client: Client) -> bool:
+    async def give_up(self, id: str, client: McpClient) -> bool:
         """Drop the handle of a script that is cancelled; whether there was one. Another front end may still run it."""
         if not await self._drop_handle(id, client):
             return False
@@ -244,7 +244,7 @@ class Calls:
             if call.in_background and call.seconds is None and not (call.cancelled or call.task.done())
         ]
 
-    def _note_end(self, call: Call) -> None:
+    def _note_end(self, call: OpenCall) -> None:
         """What is kept has a budget: the oldest results are forgotten first."""
         call.updated = time.time()
         if call.task.cancelled() or call.task.exception() is not None:  # reading it keeps asyncio from logging it
@@ -260,7 +260,7 @@ class Calls:
             self._forget(other)
             total -= other.size
 
-    def _ended(self, share: str) -> list[Call]:
+    def _ended(self, share: str) -> list[OpenCall]:
         """Those in the background of one client that have ended, the oldest first."""
         own = [call for call in self._calls.values() if call.in_background and call.share == share]
         return sorted((call for call in own if call.task.done()), key=lambda call: call.updated)
@@ -280,12 +280,12 @@ class Calls:
                 call.task.cancel()
                 self._forget(call)
 
-    def _end(self, call: Call) -> float:
+    def _end(self, call: OpenCall) -> float:
         if call.seconds is not None:
             return call.created + call.seconds
         return call.updated + self._settings.idle_seconds if call.task.done() else float("inf")
 
-    def stop(self, call: Call) -> None:
+    def stop(self, call: OpenCall) -> None:
         """Stop a call, once; that one in the background was stopped is remembered."""
         call.paused_at = None
         call.task.cancel()
@@ -300,7 +300,7 @@ class Calls:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._calls.clear()
 
-    def _forget(self, call: Call) -> None:
+    def _forget(self, call: OpenCall) -> None:
         self._calls.pop(call.id, None)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mcp.server.session import ServerSession
     from mcp.shared.subscriptions import ServerEvent
 
-    from moonbox.mcp.server.sessions import Client
+    from moonbox.mcp.server.sessions import McpClient
     from moonbox.runs.call_entry import CallEntry
     from moonbox.tools.toolbox import Toolbox
 
@@ -52,11 +52,11 @@ class ChangeNotifier:
         self.listen = ListenHandler(self._bus)
         self._changed = asyncio.Event()
         self._offers_changed = False
-        self._subscriptions: dict[str, dict[str, Client]] = {}
+        self._subscriptions: dict[str, dict[str, McpClient]] = {}
         self._streams: dict[object, tuple[str, list[str]]] = {}
         self._sending: set[asyncio.Task[None]] = set()
 
-    def add(self, client: Client) -> None:
+    def add(self, client: McpClient) -> None:
         """Notify this client from now on: it has listed something."""
         if not client.modern:
             self._sessions[client.id] = client.channel
@@ -72,13 +72,13 @@ class ChangeNotifier:
 
     # Resources that clients follow
 
-    def subscribe(self, client: Client, uri: str) -> None:
+    def subscribe(self, client: McpClient, uri: str) -> None:
         """A client of the earlier protocol follows a resource."""
         self._check_room(client, [uri])
         self._subscriptions.setdefault(uri, {})[client.id] = client
 
     @contextlib.contextmanager
-    def stream(self, client: Client, uris: list[str]) -> Iterator[None]:
+    def stream(self, client: McpClient, uris: list[str]) -> Iterator[None]:
         """A client of the current protocol has a stream of changes open, and follows these resources on it."""
         if sum(share == client.share for share, _ in self._streams.values()) >= _MAX_STREAMS:
             raise MCPError(types.INVALID_PARAMS, f"a client can have at most {_MAX_STREAMS} streams of changes")
@@ -90,7 +90,7 @@ class ChangeNotifier:
         finally:
             del self._streams[key]
 
-    def _check_room(self, client: Client, uris: list[str]) -> None:
+    def _check_room(self, client: McpClient, uris: list[str]) -> None:
         longest = max(map(len, uris), default=0)
         if longest > _MAX_ADDRESS:
             message = f"the address of a resource can have at most {_MAX_ADDRESS} characters, not {longest}"
@@ -225,7 +225,7 @@ class CallProgress:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._client: Client | None = None
+        self._client: McpClient | None = None
         self._waiting: Progress | None = None
         self._sent = 0.0
         self.begun = 0
@@ -240,7 +240,7 @@ class CallProgress:
         calls = f"{counted(self.begun, 'call')} made"
         return calls if self.own is None else f"{progress_words(self.own)} ({calls})"
 
-    def attach(self, client: Client) -> None:
+    def attach(self, client: McpClient) -> None:
         """Another request waits, with a token of its own."""
         self._client, self._sent = client, 0.0
         if self.own is not None:

@@ -16,8 +16,8 @@ from moonbox.audit.query import RunSummary
 from moonbox.audit.sinks import MemorySink
 from moonbox.errors import AuditError, ToolError, UsageError
 from moonbox.mcp.caller import CALLER
-from moonbox.mcp.server.call import Call
-from moonbox.mcp.server.sessions import LOG_LEVELS, Client
+from moonbox.mcp.server.call import OpenCall
+from moonbox.mcp.server.sessions import LOG_LEVELS, McpClient
 from moonbox.media import PREFIX as MEDIA
 from moonbox.wording import counted
 
@@ -90,7 +90,7 @@ class Passthrough:
         self, context: Request, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         directory = await self._begin_list(context)
-        resources = [*self._resources.list_own(Client.of(context)), *directory.listed("resources")]
+        resources = [*self._resources.list_own(McpClient.of(context)), *directory.listed("resources")]
         page, cursor = _page(resources, params)
         return types.ListResourcesResult(resources=page, next_cursor=cursor)
 
@@ -102,7 +102,7 @@ class Passthrough:
         return types.ListResourceTemplatesResult(resource_templates=page, next_cursor=cursor)
 
     async def _begin_list(self, context: Request) -> Directory:
-        self._notifier.add(Client.of(context))
+        self._notifier.add(McpClient.of(context))
         await self._wait()
         return self._upstreams.directory
 
@@ -115,7 +115,7 @@ class Passthrough:
         self, context: Request, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
-        own = await self._resources.read_own(Client.of(context), uri)
+        own = await self._resources.read_own(McpClient.of(context), uri)
         if own is not None:
             return own
         return await self._ask(context, self._upstreams.read_resource, params, {"uri": uri[:200]})
@@ -128,7 +128,7 @@ class Passthrough:
     async def _ask(self, context: Request, work: Callable[[P], Awaitable[T]], params: P, data: Any = None) -> T:
         """Do it as the call of this client: what the server asks or logs in the course of it goes to the client."""
         await self._wait()
-        before = CALLER.set(Call(Client.of(context), self._settings, script=False))
+        before = CALLER.set(OpenCall(McpClient.of(context), self._settings, script=False))
         try:
             return await work(params.model_copy(update={"meta": None}))
         except ToolError as problem:
@@ -143,7 +143,7 @@ class Passthrough:
     # Subscriptions
 
     async def subscribe(self, context: Request, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        client, uri = Client.of(context), str(params.uri)
+        client, uri = McpClient.of(context), str(params.uri)
         self._notifier.subscribe(client, uri)
         await self._wait()
         try:
@@ -154,7 +154,7 @@ class Passthrough:
         return types.EmptyResult()
 
     async def unsubscribe(self, context: Request, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        self._notifier.unsubscribe(Client.of(context).id, str(params.uri))
+        self._notifier.unsubscribe(McpClient.of(context).id, str(params.uri))
         await self._update_subscriptions()
         return types.EmptyResult()
 
@@ -164,7 +164,7 @@ class Passthrough:
         """A stream of changes, as the current protocol has it."""
         uris = list(params.notifications.resource_subscriptions or ())
         try:
-            with self._notifier.stream(Client.of(context), uris):
+            with self._notifier.stream(McpClient.of(context), uris):
                 if uris:
                     await self._wait()
                     await self._update_subscriptions(*uris)
@@ -187,7 +187,7 @@ class Passthrough:
 
     async def set_level(self, context: Request, params: types.SetLevelRequestParams) -> types.EmptyResult:
         """Each client gets what it asked for; servers are asked for the most verbose level of all clients."""
-        client = Client.of(context).id
+        client = McpClient.of(context).id
         self._levels.pop(client, None)
         self._levels[client] = params.level
         while len(self._levels) > _MAX_LEVELS:
@@ -249,11 +249,11 @@ class Resources:
         if len(self._runs) > _MOST_OWNERS:
             self._runs.popitem(last=False)
 
-    def list_own(self, client: Client) -> list[types.Resource]:
+    def list_own(self, client: McpClient) -> list[types.Resource]:
         runs = [_run_resource(summary) for summary in reversed(self._runs.get(client.owner, {}).values())]
         return [*([_SERVERS] if self._upstreams else ()), *runs[:_LISTED]]
 
-    async def read_own(self, client: Client, uri: str) -> types.ReadResourceResult | None:
+    async def read_own(self, client: McpClient, uri: str) -> types.ReadResourceResult | None:
         """A resource of ours; None if it is not one."""
         if uri == SERVERS and self._upstreams:
             states = [status.to_dict() for status in self._upstreams.statuses()]

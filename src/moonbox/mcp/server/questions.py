@@ -19,7 +19,7 @@ from moonbox.wording import visible
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from moonbox.mcp.server.sessions import Client
+    from moonbox.mcp.server.sessions import McpClient
     from moonbox.runs.decisions import ToolCall
 
 NO_ANSWER = types.ErrorData(code=types.INVALID_REQUEST, message="no answer in time")
@@ -131,7 +131,7 @@ def _argument(value: Any) -> str:
 
 
 async def request_client(
-    client: Client, request: types.InputRequest, seconds: float
+    client: McpClient, request: types.InputRequest, seconds: float
 ) -> types.InputResponse | types.ErrorData:
     """Send a request to a client of the earlier protocol."""
     metadata = None
@@ -154,7 +154,7 @@ async def request_client(
         return types.ErrorData(code=types.INVALID_REQUEST, message="the client sent an invalid answer")
 
 
-async def send_log(client: Client, params: types.LoggingMessageNotificationParams) -> None:
+async def send_log(client: McpClient, params: types.LoggingMessageNotificationParams) -> None:
     """Send a log message to a client, on the stream of its request if it has one."""
     message = types.LoggingMessageNotification(params=params)
     await client.channel.send_notification(message, related_request_id=client.request_id)

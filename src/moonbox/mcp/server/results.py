@@ -13,7 +13,7 @@ from moonbox.values import to_jsonable
 if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.codemode.mode import Reply
-    from moonbox.mcp.server.sessions import Conversation
+    from moonbox.mcp.server.sessions import ClientConversation
     from moonbox.media import Media
 
 _CODE_RESULT: dict[str, Any] = {
@@ -50,7 +50,7 @@ def code_result(*, waits: bool) -> dict[str, Any]:
 
 
 def script_result(
-    reply: Reply, conversation: Conversation, *, structured: bool, max_chars: int
+    reply: Reply, conversation: ClientConversation, *, structured: bool, max_chars: int
 ) -> types.CallToolResult:
     """The result of a script."""
     text = reply.text
@@ -91,7 +91,7 @@ def _result(text: str, reply: Reply, meta: dict[str, Any], data: Any) -> types.C
     return types.CallToolResult(content=content, is_error=reply.is_error, _meta=meta or None, **structured)
 
 
-def _run_data(run: Run, conversation: Conversation, max_chars: int) -> dict[str, Any]:
+def _run_data(run: Run, conversation: ClientConversation, max_chars: int) -> dict[str, Any]:
     data: dict[str, Any] = {"run": run.id, "calls": len(run.calls)}
     if run.values:
         value = to_jsonable(run.value if len(run.values) == 1 else list(run.values))

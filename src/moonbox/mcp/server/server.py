@@ -20,11 +20,11 @@ from moonbox._version import __version__
 from moonbox.config.sections import ServeSettings
 from moonbox.errors import MoonboxError
 from moonbox.mcp.server.background import TaskCalls
-from moonbox.mcp.server.call import Call
-from moonbox.mcp.server.calls import Calls
+from moonbox.mcp.server.call import OpenCall
+from moonbox.mcp.server.calls import OpenCalls
 from moonbox.mcp.server.notifications import ChangeNotifier
 from moonbox.mcp.server.passthrough import Passthrough, Resources
-from moonbox.mcp.server.sessions import Client, session_key
+from moonbox.mcp.server.sessions import McpClient, session_key
 from moonbox.mcp.server.tools import ToolRunner, ToolViews
 from moonbox.mcp.upstreams.callbacks import ClientFeatures
 from moonbox.mcp.upstreams.manager import Upstreams
@@ -77,7 +77,7 @@ class MoonboxServer:
         self._resources = Resources(trail=trail, upstreams=upstreams)
         self._views = ToolViews(mode, self.settings)
         journal = mode.sandbox.journal if mode.sandbox.has_journal else None
-        self._calls = Calls(self.settings, self._views.direct_name, journal)
+        self._calls = OpenCalls(self.settings, self._views.direct_name, journal)
         self._runner = ToolRunner(mode, self.settings, self._calls, self._resources.add_run)
         self._calls.recover = self._runner.recover
         self.turn = self._runner.turn
@@ -146,7 +146,7 @@ class MoonboxServer:
     # Requests
 
     async def _list_tools(self, context: Request, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        client = Client.of(context)
+        client = McpClient.of(context)
         await self.upstreams.wait()
         self._notifier.add(client)
         cached = self._cached()
@@ -156,7 +156,7 @@ class MoonboxServer:
     async def _call_tool(
         self, context: Request, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        client = Client.of(context)
+        client = McpClient.of(context)
         if not client.modern and (level := self._offers.level_of(client.id)) is not None:
             client = replace(client, log_level=level)
         if params.request_state is not None:
@@ -173,7 +173,7 @@ class MoonboxServer:
         return await self._begin_call(client, params, view.wait_tool)
 
     async def _begin_call(
-        self, client: Client, params: types.CallToolRequestParams, wait_tool: str | None
+        self, client: McpClient, params: types.CallToolRequestParams, wait_tool: str | None
     ) -> types.CallToolResult | types.InputRequiredResult:
         await self.upstreams.wait()
         view = self._views.of(client)
@@ -185,8 +185,8 @@ class MoonboxServer:
             wait_tool=wait_tool if script else None,
         )
 
-    def _begin_task(self, client: Client, params: types.CallToolRequestParams, seconds: float) -> Call:
-        async def work(call: Call) -> types.CallToolResult:
+    def _begin_task(self, client: McpClient, params: types.CallToolRequestParams, seconds: float) -> OpenCall:
+        async def work(call: OpenCall) -> types.CallToolResult:
             await self.upstreams.wait()
             return await self._runner.run(call, client, params, self._views.of(client))
 
@@ -289,8 +289,8 @@ class UpstreamStarter:
         """The client of the latest request, outside of any call: over stdio there is only one."""
         if self._latest is None:
             return None
-        client = replace(Client.of(self._latest), request_id=None, log_level=None, wants_progress=False)
-        return Call(client, self._settings, script=False)
+        client = replace(McpClient.of(self._latest), request_id=None, log_level=None, wants_progress=False)
+        return OpenCall(client, self._settings, script=False)
 
 
 def _client_features(context: Request, caller: Callable[[], Caller | None]) -> ClientFeatures:
@@ -308,7 +308,7 @@ def _client_features(context: Request, caller: Callable[[], Caller | None]) -> C
         elicitation=known.elicitation is not None,
         roots=known.roots is not None,
         caller=caller,
-        clients="current" if Client.of(context).modern else "earlier",
+        clients="current" if McpClient.of(context).modern else "earlier",
     )
 
 

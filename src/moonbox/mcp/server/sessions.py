@@ -32,7 +32,7 @@ _STDIO = f"stdio-{secrets.token_hex(4)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class McpClient:
     """One client at the time of one request, whichever protocol it speaks."""
 
     owner: str
@@ -51,7 +51,7 @@ class Client:
     """The lowest level of log messages that it wants."""
 
     @classmethod
-    def of(cls, context: ServerRequestContext[Any, Any]) -> Client:
+    def of(cls, context: ServerRequestContext[Any, Any]) -> McpClient:
         request = context.request
         session: str | None = _STDIO
         address = _STDIO
@@ -130,7 +130,7 @@ def share_of(owner: str, address: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class ClientConversation:
     """The conversation that a script belongs to; its globals are kept under `key`."""
 
     key: str
@@ -144,23 +144,25 @@ class Conversation:
         return digest(self.key)
 
 
-def conversation_of(client: Client, name: str | None, state: str | None, known: Container[str]) -> Conversation:
+def conversation_of(
+    client: McpClient, name: str | None, state: str | None, known: Container[str]
+) -> ClientConversation:
     """The conversation of a request: named by the client, continued by its state, of the session, or new.
 
     `known` has the keys of the conversations that exist.
     """
     if name:
-        return Conversation(_key(client.owner, "named", name))
+        return ClientConversation(_key(client.owner, "named", name))
     if client.session is not None and not state:
-        return Conversation(session_key(client.owner, client.session))
+        return ClientConversation(session_key(client.owner, client.session))
     note = ""
     if state:
         key = _key(client.owner, "state", state)
         if key in known:
-            return Conversation(key, state)
+            return ClientConversation(key, state)
         note = f"the state {state[:40]!r} no longer exists; this script started with new globals"
     handle = secrets.token_hex(6)
-    return Conversation(_key(client.owner, "state", handle), handle, note)
+    return ClientConversation(_key(client.owner, "state", handle), handle, note)
 
 
 def session_key(owner: str, session: str) -> str:

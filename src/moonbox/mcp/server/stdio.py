@@ -44,7 +44,7 @@ async def serve_stdio(server: MoonboxServer, stdin: int, stdout: int) -> None:
     Unlike the SDK's transport, this reads pipes and sockets on the event loop itself: no thread is between a message
     and its response, and a signal need not wait for the client's next line.
     """
-    pipes = _Pipes(await _reader(stdin), await _writer(stdout))
+    pipes = _ClientPipes(await _reader(stdin), await _writer(stdout))
     reader = MessageReader(pipes.read, pipes.parse, pipes.wait_for_responses, max_line=_MAX_LINE)
     writer = MessageWriter(pipes.write, pipes.sent)
     try:
@@ -54,7 +54,7 @@ async def serve_stdio(server: MoonboxServer, stdin: int, stdout: int) -> None:
         pipes.close()
 
 
-class _Pipes:
+class _ClientPipes:
     """The pipes to the client, and the responses that are due."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: Any) -> None:

@@ -18,7 +18,7 @@ from moonbox.errors import InDoubt, MoonboxError, UsageError
 from moonbox.mcp.server.background import in_doubt, wait_tool
 from moonbox.mcp.server.limits import ClusterQuotas, Quotas, Shares, TooMany
 from moonbox.mcp.server.results import code_result, direct_result, error_result, script_result
-from moonbox.mcp.server.sessions import META_KEY, STATE, Conversation, conversation_of, owner_of
+from moonbox.mcp.server.sessions import META_KEY, STATE, ClientConversation, conversation_of, owner_of
 from moonbox.mcp.upstreams.tools import annotations_of, definition_of
 from moonbox.runs.options import CONVERSATION
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.codemode.mode import CodeMode
     from moonbox.config.sections import ServeSettings
-    from moonbox.mcp.server.call import Call
-    from moonbox.mcp.server.calls import Calls
-    from moonbox.mcp.server.sessions import Client
+    from moonbox.mcp.server.call import OpenCall
+    from moonbox.mcp.server.calls import OpenCalls
+    from moonbox.mcp.server.sessions import McpClient
     from moonbox.sandbox.repl import Repl
     from moonbox.tools.tool import Tool
 
@@ -50,7 +50,7 @@ _STATE_PARAMETER = {
 
 
 @dataclass(frozen=True, slots=True)
-class ToolView:
+class ShownTools:
     """The tools for one kind of client, in a fixed order."""
 
     tools: tuple[types.Tool, ...]
@@ -77,12 +77,12 @@ class ToolViews:
         self._structured = settings.structured
         self._waits = settings.answer_within
         self._revision = -1
-        self._views: dict[tuple[bool, bool, bool], ToolView] = {}
+        self._views: dict[tuple[bool, bool, bool], ShownTools] = {}
 
-    def of(self, client: Client) -> ToolView:
+    def of(self, client: McpClient) -> ShownTools:
         return self.view(elicits=client.elicits, stateless=client.session is None, modern=client.modern)
 
-    def view(self, *, elicits: bool = False, stateless: bool = True, modern: bool = True) -> ToolView:
+    def view(self, *, elicits: bool = False, stateless: bool = True, modern: bool = True) -> ShownTools:
         """`elicits`: the client can be asked for approval; `stateless`: it has no session; `modern`: its protocol."""
         toolbox = self._mode.sandbox.toolbox
         key = (elicits, stateless, modern)
@@ -105,7 +105,7 @@ class ToolViews:
         """The input schema of a tool, if it binds arguments to HTTP headers: others need no comparison with them."""
         return self.view().header_schemas.get(name)
 
-    def supports_tasks(self, client: Client, name: str) -> bool:
+    def supports_tasks(self, client: McpClient, name: str) -> bool:
         """Whether a tool may be called as a task."""
         tool = self.of(client).find(name)
         return tool is not None and tool.execution is not None
@@ -115,7 +115,7 @@ class ToolViews:
         text = "\n".join(tool.model_dump_json(exclude_none=True) for tool in self.view().tools)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
-    def _new_view(self, *, elicits: bool, stateless: bool, modern: bool) -> ToolView:
+    def _new_view(self, *, elicits: bool, stateless: bool, modern: bool) -> ShownTools:
         mode = self._mode
         definitions = mode.neutral_definitions()
         code = definitions.pop(0) if mode.choice.code else None
@@ -142,7 +142,7 @@ class ToolViews:
         names = {tool.path: name for name, tool in by_name.items()}
         headers = {tool.name: tool.input_schema for tool in tools if x_mcp_header_map(tool.input_schema)}
         code_name = None if code is None else code.name
-        return ToolView(tuple(tools), code_name, wait_name, approved_by_client, names, headers)
+        return ShownTools(tuple(tools), code_name, wait_name, approved_by_client, names, headers)
 
     def _code_tool(self, definition: Definition, *, stateless: bool, modern: bool) -> types.Tool:
         schema = dict(definition.parameters)
@@ -200,7 +200,7 @@ class ToolRunner:
         self,
         mode: CodeMode,
         settings: ServeSettings,
-        calls: Calls,
+        calls: OpenCalls,
         on_run: Callable[[str, Run], object],
     ) -> None:
         self._mode = mode
@@ -218,7 +218,7 @@ class ToolRunner:
         sessions.owner_of, sessions.live_seconds = owner_of, _LIVE_SECONDS
 
     async def run(
-        self, call: Call, client: Client, params: types.CallToolRequestParams, view: ToolView
+        self, call: OpenCall, client: McpClient, params: types.CallToolRequestParams, view: ShownTools
     ) -> types.CallToolResult:
         """Run a call as soon as it is the client's turn."""
         try:
@@ -241,14 +241,14 @@ class ToolRunner:
         async with self._shares.slot(share, on_wait), self._quotas.acall(share):
             yield
 
-    def _conversation(self, client: Client, params: types.CallToolRequestParams) -> Conversation:
+    def _conversation(self, client: McpClient, params: types.CallToolRequestParams) -> ClientConversation:
         meta: Any = params.meta or {}
         state = (params.arguments or {}).get(STATE) if client.session is None else None
         conversation = conversation_of(client, _text(meta.get(META_KEY)), _text(state), self._mode.sessions)
         return replace(conversation, note=_GIVEN_UP) if self._mode.sessions.gave_up(conversation.key) else conversation
 
     async def _run_script(
-        self, call: Call, client: Client, params: types.CallToolRequestParams, conversation: Conversation
+        self, call: OpenCall, client: McpClient, params: types.CallToolRequestParams, conversation: ClientConversation
     ) -> types.CallToolResult:
         arguments = dict(params.arguments or {})
         given = arguments.pop(STATE, None) if client.session is None else None
@@ -272,7 +272,7 @@ class ToolRunner:
         self._record(client, reply)
         return self._script_result(reply, conversation)
 
-    async def recover(self, call: Call, client: Client, in_flight: str | None) -> types.CallToolResult:
+    async def recover(self, call: OpenCall, client: McpClient, in_flight: str | None) -> types.CallToolResult:
         """Continue a script that was cut off; the result of one that has ended, or does so on another front end."""
         try:
             reply = await self._resume(call, client, in_flight)
@@ -280,9 +280,9 @@ class ToolRunner:
             call.cut_off = True
             return error_result(in_doubt(call, problem.pending) if isinstance(problem, InDoubt) else str(problem))
         self._record(client, reply)
-        return self._script_result(reply, Conversation(""))
+        return self._script_result(reply, ClientConversation(""))
 
-    async def _resume(self, call: Call, client: Client, in_flight: str | None) -> Reply:
+    async def _resume(self, call: OpenCall, client: McpClient, in_flight: str | None) -> Reply:
         while True:
             await self._calls.until_free(call.id)
             async with self.turn(client.share, call.waiting):
@@ -293,12 +293,12 @@ class ToolRunner:
                         raise
                     # Another front end was faster.
 
-    def _script_result(self, reply: Reply, conversation: Conversation) -> types.CallToolResult:
+    def _script_result(self, reply: Reply, conversation: ClientConversation) -> types.CallToolResult:
         max_chars = self._mode.settings.max_chars
         return script_result(reply, conversation, structured=self._settings.structured, max_chars=max_chars)
 
     async def _run_direct(
-        self, call: Call, client: Client, params: types.CallToolRequestParams, view: ToolView
+        self, call: OpenCall, client: McpClient, params: types.CallToolRequestParams, view: ShownTools
     ) -> types.CallToolResult:
         tool = view.approved_by_client.get(params.name)
         if tool is not None:
@@ -313,7 +313,7 @@ class ToolRunner:
         structured = listed is not None and listed.output_schema is not None
         return direct_result(reply, structured=structured, upstream=call.upstream_result)
 
-    def _record(self, client: Client, reply: Reply) -> None:
+    def _record(self, client: McpClient, reply: Reply) -> None:
         if reply.run is not None:
             self._on_run(client.owner, reply.run)
 

@@ -73,7 +73,7 @@ class ServerProcess(Transport):
         starting = asyncio.ensure_future(_start(self.settings, mark))
         try:
             self._process = process = await asyncio.shield(starting)
-            guard = Guard(process.pid, mark)
+            guard = ProcessGuard(process.pid, mark)
             watchers += [asyncio.create_task(self._read_stderr(process)), asyncio.create_task(self._watch(process))]
             reader = MessageReader(self._read, self._parse, self._reading_ended, max_line=self.settings.max_message)
             yield reader, MessageWriter(self._write, self._count)
@@ -201,7 +201,9 @@ async def _start(settings: ServerSettings, mark: str) -> _Process:
     return process
 
 
-async def _stop(starting: asyncio.Future[_Process], watchers: list[asyncio.Task[None]], guard: Guard | None) -> None:
+async def _stop(
+    starting: asyncio.Future[_Process], watchers: list[asyncio.Task[None]], guard: ProcessGuard | None
+) -> None:
     """Close its input and wait; then SIGTERM; then SIGKILL. A start that was given up is waited for."""
     try:
         process = await starting
@@ -231,7 +233,7 @@ def _signal_group(process: _Process, number: signal.Signals) -> None:
         os.killpg(process.pid, number)
 
 
-class Guard:
+class ProcessGuard:
     """A small process that outlives this one, and then kills a server with all that it started, however this one ended.
 
     Those are its process group and, on Linux, every process with the server's mark in its environment: daemons and
