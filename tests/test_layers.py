@@ -58,8 +58,6 @@ LAYERS: dict[str, float] = {
 }
 APART: dict[float, set[str]] = {1: {"tools", "audit"}, 6: {"adapters", "mcp", "http"}}
 """Packages of one layer that do not import each other."""
-OF_THE_FACE = {("tools", "project"): "toolbox.py", ("tools", "sources"): "toolbox.py"}
-"""`Toolbox.from_scripts` and its like are constructors of the public face and load what they need when called."""
 FACE = {"__init__", "__main__"}
 """The public names, which load what they need when it is asked for."""
 OF_THE_WORKER = {"errors", "limits", "native", "values", "languages", "worker"}
@@ -117,8 +115,6 @@ def test_imports_go_downwards(path: Path) -> None:
             continue
         if theirs not in LAYERS:  # a name of the public face, such as `from moonbox import Limits`
             assert LAYERS[mine] >= 4, f"{path.name} imports the public face from below it: {name}"
-            continue
-        if (mine, theirs) in OF_THE_FACE and path.name == OF_THE_FACE[mine, theirs]:
             continue
         assert LAYERS[theirs] <= LAYERS[mine], f"{path.name} imports {name}, which is above it"
         apart = APART.get(LAYERS[mine], set())

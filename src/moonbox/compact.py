@@ -50,11 +50,12 @@ class Clip:
         return self._front[: left - tail] + note(self.total - left, self.total) + self._back[-tail:]
 
 
-def pieces(value: Any, *, whole: bool = False) -> Iterator[str]:
+def pieces(value: Any, *, whole: bool = False, exact: bool = False) -> Iterator[str]:
     """The value as JSON in parts: sorted keys, no spaces, readable characters; bytes as escaped text, NaN as NaN.
 
-    `whole`: numbers such as 2.0 are written as integers.
+    `whole`: numbers such as 2.0 are written as integers. `exact`: neither that, nor are keys sorted.
     """
+    whole = whole and not exact
     kind = type(value)
     if kind is str and len(value) > _PART:
         yield '"'
@@ -65,18 +66,18 @@ def pieces(value: Any, *, whole: bool = False) -> Iterator[str]:
         opener = "["
         for item in value:
             yield opener
-            yield from pieces(item, whole=whole)
+            yield from pieces(item, whole=whole, exact=exact)
             opener = ","
         yield "]"
     elif kind is dict and not _is_small(value):
         opener = "{"
-        for name, item in _named(value):
-            yield f"{opener}{_encode(name)}:"
-            yield from pieces(item, whole=whole)
+        for name, item in _named(value, exact):
+            yield f"{opener}{_encode(name, exact)}:"
+            yield from pieces(item, whole=whole, exact=exact)
             opener = ","
         yield "}"
     else:
-        yield _encode(_whole(value) if whole else value)
+        yield _encode(_whole(value) if whole else value, exact)
 
 
 def short(value: Any, limit: int) -> str:
@@ -127,11 +128,20 @@ _PART = 32_768
 _EXACT = 2**53  # below it, a float that is whole is the integer that it looks like
 
 
-def _encode(value: Any) -> str:
+def _encode(value: Any, exact: bool = False) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=_other)
+        if not (exact and _has_numbers(value)):
+            return json.dumps(value, ensure_ascii=False, sort_keys=not exact, separators=(",", ":"), default=_other)
     except TypeError:  # keys that are partly strings and partly integers have no order of their own
-        return json.dumps(_renamed(value), ensure_ascii=False, separators=(",", ":"), default=_other)
+        pass
+    return json.dumps(_renamed(value, exact), ensure_ascii=False, separators=(",", ":"), default=_other)
+
+
+def _has_numbers(value: Any) -> bool:
+    """Whether a mapping in it has keys that are numbers, which may also be there as text."""
+    if isinstance(value, dict):
+        return any(type(key) is not str for key in value) or any(map(_has_numbers, value.values()))
+    return isinstance(value, list | tuple) and any(map(_has_numbers, value))
 
 
 def _whole(value: Any) -> Any:
@@ -147,17 +157,20 @@ def _other(value: Any) -> Any:
     return binary(value) if isinstance(value, bytes) else str(value)
 
 
-def _renamed(value: Any) -> Any:
+def _renamed(value: Any, exact: bool = False) -> Any:
     if isinstance(value, dict):
-        return {name: _renamed(item) for name, item in _named(value)}
+        return {name: _renamed(item, exact) for name, item in _named(value, exact)}
     if isinstance(value, list | tuple):
-        return [_renamed(item) for item in value]
+        return [_renamed(item, exact) for item in value]
     return value
 
 
-def _named(value: dict[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """Items in a fixed order, integer keys first; an integer that is also there as a string is written [1]."""
-    for key in sorted(value, key=lambda key: (isinstance(key, str), key)):
+def _named(value: dict[Any, Any], exact: bool = False) -> Iterator[tuple[str, Any]]:
+    """Items in a fixed order, integer keys first; an integer that is also there as a string is written [1].
+
+    `exact`: in their own order.
+    """
+    for key in value if exact else sorted(value, key=lambda key: (isinstance(key, str), key)):
         name = str(key)
         yield (f"[{name}]" if not isinstance(key, str) and name in value else name), value[key]
 

@@ -66,6 +66,9 @@ DEEP = json.loads('{"a":' * 40 + "1" + "}" * 40)
 UNIONS = ("allOf", "anyOf", "oneOf")
 KNOWN: list[tuple[dict[str, Any], Any]] = [
     *((chain(20, keyword, {"type": kind}), 1) for keyword in UNIONS for kind in ("null", "integer")),
+    ({"anyOf": [{"$ref": "#"}]}, {"a": 1}),
+    ({"$defs": {name: {"$id": f"urn:{name}"} for name in NAMES[:900]}, "allOf": [{"$ref": "urn:1"}] * 900}, 1),
+    ({"oneOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"anyOf": [{"$ref": "#"}]}}}, [1]),
     *((chain(11, keyword, {"type": "string"}), ROWS) for keyword in UNIONS),
     (chain(14, "allOf", {"properties": {"b": True}}, unevaluatedProperties=False), {"a": 1}),
     (chain(18, "allOf", {"items": True}, unevaluatedItems=False), [1]),

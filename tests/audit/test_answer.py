@@ -48,6 +48,20 @@ def test_values(returned: tuple[Any, ...], text: str | None) -> None:
     assert Run("a", "", values=returned).for_model() == (binary if text is None else text)
 
 
+@pytest.mark.parametrize(
+    ("returned", "text"),
+    [
+        ({"b": 12348.0, "a": [{"z": 1, "c": 2}]}, '{"b":12348.0,"a":[{"z":1,"c":2}]}'),
+        ({10: "x", "k": 0, 9: "y"}, '{"10":"x","k":0,"9":"y"}'),
+        ({1: "x", "1": "y"}, '{"[1]":"x","1":"y"}'),
+        (41250.0, "41250.0"),
+        ({"b": "x" * 40_000, "a": {2: 1.0}}, '{"b":"' + "x" * 40_000 + '","a":{"2":1.0}}'),
+    ],
+)
+def test_values_of_python_keep_the_order_of_keys_and_their_floats(returned: Any, text: str) -> None:
+    assert render(make_run(values=(returned,), language="python"), 50_000) == text
+
+
 def test_nothing_returned_teaches_how_to_return() -> None:
     lua = "ok (no value returned; end the script with `return <expression>` to see a result)"
     rhai = "ok (no value returned; end the script with an expression without `;` to see a result)"

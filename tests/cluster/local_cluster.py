@@ -44,7 +44,9 @@ class LocalCluster:
         del os.environ[_HEAD_AWAY]
 
     def _add(self) -> Any:
-        return _patiently(lambda: self._cluster.add_node(num_cpus=1, object_store_memory=_STORE))
+        return _patiently(
+            lambda: self._cluster.add_node(num_cpus=1, object_store_memory=_STORE, resources={"moonbox_repls": 300})
+        )
 
     def kill_head(self) -> None:
         """`kill -9` of gcs_server."""

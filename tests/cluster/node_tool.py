@@ -35,3 +35,12 @@ def picture() -> Media:
 def unsendable() -> object:
     """Something that is no data."""
     return os
+
+
+@tool(placement="node")
+def demand() -> str:
+    """What the autoscaler is asked for, as Ray keeps it."""
+    from ray.experimental.internal_kv import _internal_kv_get
+
+    found: bytes | None = _internal_kv_get("autoscaler_resource_request")
+    return "" if found is None else found.decode()

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -146,6 +146,21 @@ def test_status_shows_nodes_and_front_ends(
         assert len(found["nodes"]) == 3 and sum(node["workers"] for node in found["nodes"]) >= 1
         assert [each["workers"]["waiting"] for each in found["front_ends"] if each["repls"] == idle] == [0]
         assert "front end" in status()
+
+
+def test_the_autoscaler_is_asked_for_room_while_workers_wait(cluster: LocalCluster) -> None:
+    with Sandbox([node_tool.demand], cluster=cluster.address) as box:
+        assert box.cluster is not None
+        with ExitStack() as waiting:
+            for _ in range(20):
+                waiting.enter_context(box.cluster.one_waits())
+            bundle = {"moonbox_repls": 16}
+            wait_until(lambda: asked_for(box) == [bundle, bundle], "the autoscaler is not asked")
+        wait_until(lambda: asked_for(box) in ([], [bundle]), "the demand is not withdrawn")
+
+
+def asked_for(box: Sandbox) -> Any:
+    return json.loads(box.run("return tools.demand{}", timeout=30).unwrap() or "null")
 
 
 def test_limits_of_clients_hold_across_front_ends(cluster: LocalCluster) -> None:

@@ -50,7 +50,8 @@ def json_reply(run: Run, text: str, max_chars: int) -> str:
         reply["failures"] = failures
     if run.error is not None:
         reply = {"error": {"kind": run.error.kind, "message": text}, "output": run.output}
-    whole = "".join(pieces(reply, whole=True))
+    exact = _keeps_order(run)
+    whole = "".join(pieces(reply, whole=True, exact=exact))
     room = max_chars
     while len(whole) > max_chars:  # JSON escapes characters, so that a text may need more room than its length
         room //= 2
@@ -59,7 +60,7 @@ def json_reply(run: Run, text: str, max_chars: int) -> str:
             reply = {"error": {"kind": run.error.kind, "message": note}, "output": ""}
         else:
             reply = {"result": None, "output": "", "note": f"too long for this reply, and cut: {note}"}
-        whole = "".join(pieces(reply, whole=True))
+        whole = "".join(pieces(reply, whole=True, exact=exact))
     return whole
 
 
@@ -78,7 +79,7 @@ def _success(run: Run, room: int) -> str:
         if printed.total:
             return printed.fit(room, _output_note(run)) + end
         return f"ok ({_texts(run.language).no_value})" + end
-    returned = Clip(_returned(run.values), room)
+    returned = Clip(_returned(run.values, exact=_keeps_order(run)), room)
     if not printed.total:
         return returned.fit(room, _value_note(run)) + end
     room -= len(_RETURNED) + len(_PRINTED)
@@ -229,7 +230,7 @@ def _call_line(call: Call, problem: ScriptError) -> str:
     return f"{call.index}. {call.tool[:100]} {short(call.arguments, 100)}: {what}"
 
 
-def _returned(values: Sequence[Any]) -> Iterator[str]:
+def _returned(values: Sequence[Any], *, exact: bool) -> Iterator[str]:
     if len(values) == 1:
         value = values[0]
         if isinstance(value, str):
@@ -237,12 +238,17 @@ def _returned(values: Sequence[Any]) -> Iterator[str]:
         elif isinstance(value, bytes):
             yield binary(value) if value.strip() else f'"{binary(value)}"'
         else:
-            yield from pieces(value, whole=True)
+            yield from pieces(value, whole=True, exact=exact)
         return
     yield f"{len(values)} values:"
     for number, value in enumerate(values, 1):
         yield f"\n{number}: "
-        yield from pieces(value, whole=True)
+        yield from pieces(value, whole=True, exact=exact)
+
+
+def _keeps_order(run: Run) -> bool:
+    """Whether the script's language has an order of keys, and floats that are no integers."""
+    return run.language in LANGUAGES and LANGUAGES[run.language].ordered  # others are calls without a script
 
 
 def _shares(wanted: Sequence[int], room: int) -> list[int]:

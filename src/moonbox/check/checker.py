@@ -10,7 +10,7 @@ from moonbox.errors import ScriptError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from moonbox.check.tools import ToolView
+    from moonbox.check.tools import ScriptTools
     from moonbox.findings import Finding
     from moonbox.languages.language import Language
 
@@ -47,7 +47,7 @@ class Checker:
         self._read = read
         self._latest = latest or Latest()
 
-    def check(self, source: str, view: ToolView, names: frozenset[str] = frozenset()) -> tuple[Finding, ...]:
+    def check(self, source: str, view: ScriptTools, names: frozenset[str] = frozenset()) -> tuple[Finding, ...]:
         """The findings, in the order of their lines; `names` are globals that the host has added."""
         subject = source, view, view.learned.state, names, self._names, self.may_miss_globals
         before, checked = self._latest.entry
@@ -58,7 +58,7 @@ class Checker:
         self._latest_defines = source, defines
         return findings
 
-    def _look(self, source: str, view: ToolView, names: frozenset[str]) -> _Checked:
+    def _look(self, source: str, view: ScriptTools, names: frozenset[str]) -> _Checked:
         from moonbox.check.walk import TooMuch, Walk  # here: loaded while the first worker starts
 
         if len(source) > _LONGEST:

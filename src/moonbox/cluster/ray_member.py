@@ -107,13 +107,13 @@ class RayMember:
         for node, where in list(self._where.items()):
             if ray.wait([where], timeout=0)[0]:
                 del self._where[node]
-                self._place(node, where)
+                self._place(node, where, int(alive[node]["Resources"].get(REPLS, 0)))
         told = NodesChanged(list(self._nodes.copy().values()), list(self._problems.values()), len(self._where))
         if told != self._told:
             self._told = told
             self.send(told)
 
-    def _place(self, node: str, where: Any) -> None:
+    def _place(self, node: str, where: Any, places: int) -> None:
         """Where the host of a node is; or why it cannot run workers."""
         try:
             (ip, port), token, *version = ray.get(where)
@@ -122,7 +122,7 @@ class RayMember:
                 message = f"moonbox there is {theirs}, and the front end's is {self._version}"
                 self._problems[node] = NodeProblem(node, message[:500])
             else:
-                self._nodes[node] = NodeAddress(node, ip, port, token)
+                self._nodes[node] = NodeAddress(node, ip, port, token, places)
         except ray.exceptions.RayError as problem:
             self._problems[node] = NodeProblem(node, _reason(problem))
         except (ValueError, TypeError):

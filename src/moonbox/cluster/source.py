@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import socket
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -53,8 +54,12 @@ class HostConnection:
     of its workers. A front end does not use them again, so that nothing that the node does later has an effect.
     """
 
-    def __init__(self, node: str, address: tuple[str, int], token: bytes, silence: float = SILENCE_SECONDS) -> None:
+    def __init__(
+        self, node: str, address: tuple[str, int], token: bytes, silence: float = SILENCE_SECONDS, places: int = 0
+    ) -> None:
         self.node = node
+        self.places = places
+        """How many workers its operator wants on it; 0 where free memory alone decides."""
         self.lost = False
         """Its workers are gone, and so is what their scripts had defined."""
         self._address, self._token, self._silence = address, token, silence
@@ -77,6 +82,8 @@ class HostConnection:
 
     def spawn(self, digest: bytes, config: dict[str, Any]) -> Link | None:
         """A new worker; None where the node is full."""
+        if self.places and self.status.workers >= self.places:
+            return None
         name = secrets.token_bytes(wire.NAME_SIZE)
         sock = self._connect(wire.WORKER, name)
         try:
@@ -272,4 +279,5 @@ class ClusterSource:
 def _use(connection: HostConnection) -> tuple[float, int]:
     """Nodes are filled in proportion: the part of its places that is taken, then the free ones."""
     status = connection.status
-    return status.workers / max(1, status.workers + status.room), -status.room
+    places = min(status.workers + status.room, connection.places or sys.maxsize)
+    return status.workers / max(1, places), -status.room

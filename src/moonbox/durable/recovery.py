@@ -9,7 +9,7 @@ from msgspec import msgpack
 
 from moonbox.audit.records import Run
 from moonbox.durable.recorded import InterruptedRun, decide, read_runs, refuse_interrupted
-from moonbox.durable.records import Begin
+from moonbox.durable.records import Begin, Reset
 from moonbox.errors import UsageError
 from moonbox.limits import Limits
 from moonbox.runs.decisions import Answer
@@ -141,7 +141,9 @@ class DurableRuns:
             for place, event in enumerate(events)
             if any(isinstance(record, Begin) and record.run == run_id for record in event)
         )
-        (recorded,) = [run for run in read_runs(events[place:]) if run.begin.run == run_id][:1]
+        reset = (at for at in range(place, len(events)) if any(isinstance(record, Reset) for record in events[at]))
+        runs = read_runs(events[place : next(reset, None)])
+        recorded = next(run for run in runs if run.begin.run == run_id)
         repl = fork(box, repl_id, place, lambda id: box.make_repl(repl_id=id, before_write=lambda run: None))
         try:
             answers = _RecordedAnswers(recorded)

@@ -241,6 +241,8 @@ class Language(Struct, frozen=True, kw_only=True):
     """Makes a function that is False where more lines can still make a script of the text."""
     nothing: str = "null"
     """How it writes that there is no value."""
+    ordered: bool = False
+    """Whether keys of mappings have an order, and 2.0 is another value than 2: a model reads both as they are."""
     unrun: tuple[str, ...] = ()
     """Texts that keep a script from running when they stand before it, so that it is compiled only; one for each way
     to read a script."""

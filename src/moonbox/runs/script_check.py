@@ -50,9 +50,18 @@ class ScriptCheck:
         return self._checker.check(source, self._setup.tool_view(self._toolbox), names)
 
     def admit(
-        self, execution: Execution, size: int, additions: Additions, inputs: Sequence[str] = ()
+        self,
+        execution: Execution,
+        size: int,
+        additions: Additions,
+        inputs: Sequence[str] = (),
+        *,
+        was_admitted: bool = False,
     ) -> EngineError | ScriptError | None:
-        """Why the script, of `size` bytes, cannot be run; None where it can. Notes go into the record."""
+        """Why the script, of `size` bytes, cannot be run; None where it can. Notes go into the record.
+
+        One that is run again `was_admitted` when its tools were others, perhaps.
+        """
         source, limits = execution.record.source, execution.calls.limits
         if size > limits.max_source:
             message = f"the script has {size} bytes; max_source is {limits.max_source}"
@@ -66,7 +75,7 @@ class ScriptCheck:
         findings = self.findings(source, additions, inputs)
         if findings:
             execution.record.notes = tuple(finding for finding in findings if finding.severity == "note")
-            if (refused := refusal(findings, source)) is not None:
+            if not was_admitted and (refused := refusal(findings, source)) is not None:
                 return refused
         self._checker.remember(source)
         return None

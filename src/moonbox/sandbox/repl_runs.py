@@ -15,6 +15,7 @@ from moonbox.limits import Limits
 from moonbox.media import Media, MediaStore
 from moonbox.runs.blocking import BlockingDriver
 from moonbox.runs.calls import CallPath
+from moonbox.runs.clock import RunClock
 from moonbox.runs.environment import lower_inputs
 from moonbox.runs.execution import Execution
 from moonbox.runs.held_worker import HeldWorker
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     """What a run is given: its options, and its inputs as plain values."""
 
 _KEPT_SOURCES = 20
+_REPLAY_SECONDS, _SLOWER = 60.0, 10.0
+"""A run that is repeated had ended by itself: it may take so long, and so much longer than it was allowed to."""
 _MOST_MOVES = 10
 """Hosts that may be lost one after another under one run: the script may be the reason."""
 
@@ -198,6 +201,8 @@ class ReplRuns:
             context=setup.context_with(options.get("context")),
             labels=options.get("labels"),
         )
+        if repeats and record.calls.limits.timeout is not None:  # this machine may be slower, or stall
+            record.clock = RunClock(_REPLAY_SECONDS + _SLOWER * record.calls.limits.timeout)
         record.on_progress = options.get("on_progress")
         if setup.journal is not None:
             self._take_down(record, inputs, recorded, decisions)
@@ -210,7 +215,9 @@ class ReplRuns:
         )
         execution.options = options
         program = source.encode("utf-8", "replace")
-        refused = self._check.admit(execution, len(program), self._additions, [name for name, _ in inputs])
+        names = [name for name, _ in inputs]
+        admitted = recorded is not None and recorded.was_admitted
+        refused = self._check.admit(execution, len(program), self._additions, names, was_admitted=admitted)
         if refused is not None:
             execution.refuse(refused)
             return execution
@@ -367,7 +374,7 @@ class ReplRuns:
 
     def _repeat(self, link: Link, recorded: RecordedRun) -> bool:
         """Run it again, unless something from outside had stopped it; False where the worker's host is lost."""
-        if recorded.is_left_out:
+        if recorded.is_left_out or not recorded.was_admitted:
             self._number = recorded.begin.number
             return True
         execution = self._begin_again(link, recorded)

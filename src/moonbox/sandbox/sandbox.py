@@ -419,10 +419,10 @@ def _shared_sandbox(pid: int, language: str) -> Sandbox:  # a fork of the proces
 @cache
 def _load_checker(language: str) -> None:
     """Load what looks at scripts, which is done with the first look: once for each language."""
-    from moonbox.check.tools import ToolView
+    from moonbox.check.tools import ScriptTools
 
     spoken = language_named(language)
-    Checker(spoken).check(" ", ToolView(Toolbox(), spoken))
+    Checker(spoken).check(" ", ScriptTools(Toolbox(), spoken))
 
 
 def _source(isolation: Any, setup: Setup) -> WorkerSource:

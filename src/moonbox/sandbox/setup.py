@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
     from moonbox.audit.telemetry import Telemetry
-    from moonbox.check.tools import ToolView
+    from moonbox.check.tools import ScriptTools
     from moonbox.cluster.membership import Membership
     from moonbox.durable.store import Journal
     from moonbox.errors import ToolError
@@ -61,7 +61,7 @@ class Derived:
 
     search: ToolSearch | None = None
     """The index of the toolbox: making one takes long."""
-    view: ToolView | None = None
+    view: ScriptTools | None = None
     """The toolbox as scripts see it."""
 
 
@@ -140,14 +140,14 @@ class Setup:
             derived.search = ToolSearch(toolbox)
         return derived.search
 
-    def tool_view(self, toolbox: Toolbox) -> ToolView:
+    def tool_view(self, toolbox: Toolbox) -> ScriptTools:
         """The toolbox as its scripts see it now."""
         derived = self._derived(toolbox)
         view = derived.view
         if view is None or view.revision != toolbox.revision:
-            from moonbox.check.tools import ToolView
+            from moonbox.check.tools import ScriptTools
 
-            view = derived.view = ToolView(toolbox, self.language, self.toolbox.learned)
+            view = derived.view = ScriptTools(toolbox, self.language, self.toolbox.learned)
         return view
 
     def _derived(self, toolbox: Toolbox) -> Derived:

@@ -16,7 +16,7 @@ from moonbox.schema.document import roles
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from moonbox.schema.document import Document, Schema
+    from moonbox.schema.document import Schema, SchemaDocument
 
 MOST_WORK = 1_500_000
 """For one call of the validator: about 40 ms."""
@@ -25,6 +25,8 @@ ORDINARY = 16
 _MOST_LOOKS = 100_000  # at one value
 _MOST_PARTS = 20_000  # tables, lists and values in a schema
 _MOST_LOOPS = 50
+_MOST_BASES = 20  # schemas with identifiers
+_MOST_STEPS = 300_000
 _MOST_BUILT = 20_000  # states of all patterns
 _MOST_PATHS = 2_000  # below `unevaluatedProperties` and `unevaluatedItems`
 _LONGEST_WAY = 200
@@ -43,7 +45,7 @@ class TooCostly(Exception):
 class Estimate:
     """The work of a schema and of its parts, in looks at one value. Raises TooCostly where it is above the bounds."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: SchemaDocument) -> None:
         self._document = document
         self._bases: list[Schema] = [document.root]
         self._anchors: dict[str, list[Schema]] = {}
@@ -52,6 +54,7 @@ class Estimate:
         self._loops: dict[int, Schema] = {}
         self._patterns: dict[str, int] = {}
         self._built = self._paths = self._repeated = 0
+        self._left = _MOST_STEPS
         self.reads_text = False
         """Whether its work grows with the length of texts, and not only with the number of values."""
         self.is_divisible = True
@@ -71,6 +74,7 @@ class Estimate:
 
     def looks(self, schema: Schema) -> int:
         """How often a validator looks at one value, at most."""
+        self._left = _MOST_STEPS
         return self._work(schema) + self._repeated
 
     def affords(self, schema: Schema, value: Any) -> bool:
@@ -111,6 +115,9 @@ class Estimate:
         return work
 
     def _work(self, schema: Schema) -> int:
+        self._left -= 1
+        if self._left < 0 or len(self._bases) > _MOST_BASES:
+            raise TooCostly("its schema is too large")
         if not isinstance(schema, dict):
             return 1
         key = id(schema)
@@ -206,7 +213,7 @@ def size(value: Any, most: int, *, texts: bool) -> int:
     return count
 
 
-def refusal(document: Document) -> str | None:
+def refusal(document: SchemaDocument) -> str | None:
     """Why a schema is not used, in words that follow its name; None if it is within the bounds."""
     try:
         Estimate(document)
@@ -230,7 +237,7 @@ def _states(pattern: str) -> int:
         elif found["count"] is not None:
             last *= max(int(found["count"][:6]), int((found["most"] or "0")[:6])) - 1
         else:
-            last = 1 + len(token) // 8 + 190 * len(re.findall(r"\\[pP]", token)) + 4 * token.startswith((".", "[^"))
+            last = 1 + len(token) // 8 + 250 * len(re.findall(r"\\[pP]", token)) + 4 * token.startswith((".", "[^"))
         sums[-1] += max(last, 0)
     return min(sum(sums), _MOST_BUILT + 1)
 

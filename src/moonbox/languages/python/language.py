@@ -59,6 +59,7 @@ PYTHON = Language(
     keywords=frozenset(keyword.kwlist),
     parameter_aliases=frozenset({"python", "python_code", "py"}),
     engine_checks=True,
+    ordered=True,
     look=on_first_use("python.check", "look"),
     reader="moonbox.languages.python.reading",
     vocabulary=on_first_use("python.check", "vocabulary"),
