@@ -78,6 +78,7 @@ fuzz: $(VENV)/installed
 
 fuzz-costs: $(VENV)/installed
 	$(BIN)/python -m tests.costs.fuzz --minutes $(or $(MINUTES),60)
+	$(BIN)/python -m tests.costs.strangers $(or $(MINUTES),60)
 
 # The C parts, built with AddressSanitizer and UBSan, and random frames and scripts for them. Needs gcc on Linux.
 sanitize: $(VENV)/installed

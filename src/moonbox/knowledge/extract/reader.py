@@ -1,4 +1,4 @@
-"""The reading process: parses HTML and PDF files inside the jail, one after the other.
+"""The chores that parse HTML and PDF files.
 
 Of HTML it keeps the visible text, with headings, lists, tables and code as Markdown writes them.
 """
@@ -7,27 +7,21 @@ from __future__ import annotations
 
 import importlib
 import io
-import json
 import logging
 import pkgutil
 import re
-import socket
-import struct
-import sys
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moonbox.knowledge.extract.formats import Answer, Extracted, Unreadable
-from moonbox.worker.jail import JailConfig, after_threads, before_threads, prepare
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MEMORY = 512 * 1024 * 1024
 MAX_PDF_PAGES = 3_000
 MAX_PDF_CHARS = 10_000_000
-_LENGTH = struct.Struct("<I")
 # Nothing can be imported inside the jail, and codecs are imported when they are first asked for.
 _CODECS = (
     "ascii", "charmap", "latin_1", "utf_8", "utf_8_sig", "utf_16", "utf_16_be", "utf_16_le", "utf_32", "utf_7",
@@ -45,23 +39,6 @@ EXCLUDED = (
 UNMARKED = ("a", "abbr", "b", "cite", "code", "del", "em", "i", "ins", "kbd", "mark", "s", "samp", "strong", "u", "var")
 """Elements whose text stays without a mark of Markdown: marks would get in the way of a search."""
 TIMES = ("article-modified_time", "article-published_time", "dcterms_modified", "date")
-
-
-def main() -> None:
-    """Serve the host until it closes the socket. Arguments: kind, the socket's number, the host's process id."""
-    kind, fd, host = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    read = _prepared(kind)
-    connection = socket.socket(fileno=fd)
-    config = JailConfig(keep_fds=(fd,), parent_pid=host, memory=MEMORY, prepared=prepare())
-    before_threads(config)
-    after_threads(config)
-    connection.sendall(b"\1")
-    stream = connection.makefile("rb")
-    while head := stream.read(_LENGTH.size):
-        answer, usable = _answer(read, stream.read(*_LENGTH.unpack(head)))
-        connection.sendall(_LENGTH.pack(len(answer)) + answer)
-        if not usable:
-            return
 
 
 def read_pdf(data: bytes) -> Extracted:
@@ -92,36 +69,32 @@ def read_pdf(data: bytes) -> Extracted:
     )
 
 
-def _prepared(kind: str) -> Callable[[bytes], Extracted]:
+def load(kind: str) -> None:
+    """Load the parser, and what it loads when it is used."""
     for name in _CODECS:
         with suppress(ImportError, LookupError):
             importlib.import_module(f"encodings.{name}")
             "".encode(name)
     if kind == "html":
-        import html_to_markdown  # noqa: F401 - loaded before the jail
-
-        return lambda data: read_html(data.decode())
+        read_html("<p>x")
+        return
     import pypdf
 
     for module in pkgutil.walk_packages(pypdf.__path__, "pypdf."):
         with suppress(ImportError):
             importlib.import_module(module.name)
-    return read_pdf
 
 
-def _answer(read: Callable[[bytes], Extracted], data: bytes) -> tuple[bytes, bool]:
-    """The answer, and whether this process can read another file."""
-    usable = True
+def _read(read: Callable[[bytes], Extracted], _: None, data: bytes) -> dict[str, Any]:
+    """What `Answer` has, or why there is none."""
     try:
-        answer = Answer(read(data))
+        return asdict(Answer(read(data)))
     except Unreadable as error:
-        answer = Answer(error=str(error), expected=error.expected)
-    except (MemoryError, RecursionError) as error:
-        what = "needs more memory" if isinstance(error, MemoryError) else "is nested more deeply"
-        answer, usable = Answer(error=f"the file {what} than is allowed"), False
+        return asdict(Answer(error=str(error), expected=error.expected))
+    except (MemoryError, RecursionError):
+        raise
     except Exception as error:  # noqa: BLE001 - a parser may raise anything on a damaged file; the answer reports it
-        answer, usable = Answer(error=f"the file is damaged ({type(error).__name__}: {error})"[:300]), False
-    return json.dumps(asdict(answer)).encode(), usable
+        return asdict(Answer(error=f"the file is damaged ({type(error).__name__}: {error})"[:300]))
 
 
 def read_html(page: str) -> Extracted:
@@ -155,3 +128,5 @@ def read_html(page: str) -> Extracted:
 
 
 _MAIN = re.compile(r"<main[\s>]", re.IGNORECASE)
+
+CHORES = {"pdf": partial(_read, read_pdf), "html": partial(_read, lambda data: read_html(data.decode()))}

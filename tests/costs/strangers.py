@@ -1,0 +1,144 @@
+"""A fuzz of SQL in three dialects and of YAML, with a watchdog of what they cost the host.
+
+    python -m tests.costs.strangers [minutes]
+
+Texts are made from pieces that are slow, large or deep somewhere. A thread measures how long the others stop, and how
+much memory the host takes. PostgreSQL is used if it is installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import resource
+import sqlite3
+import sys
+import tempfile
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from moonbox import Toolbox
+from moonbox.errors import ToolError, UsageError
+from moonbox.sources.specification import parse
+from tests.postgres import running
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+MIB = 1024 * 1024
+MOST_MEMORY, MOST_STOP = 200 * MIB, 0.1
+_TOKENS = (
+    "SELECT", "FROM", "t", "a", "f", "(", ")", ",", ".", "*", "'x'", "1", "1e308", "[", "]", "ARRAY[", "CASE WHEN",
+    "THEN", "END", "WITH", "RECURSIVE", "AS", "UNION ALL", "JOIN", "ON", "GROUP BY", "ORDER BY", "OVER (", "::text",
+    "::jsonb", "||", "LIKE", "IN", "NOT", "-", "+", "^", "?", ":n", "$1", "--", "/*", "*/", "$$", '"', "`", "E'\\\\'",
+    "printf('%9999990d', 1)", "range(100000000)", "format('%50000000s', 'x')", "format('{:>1000000000}', 'x')",
+    "generate_series(1, 100000000)", "unnest(ARRAY['/etc/passwd'::text]) AS f", "f.pg_read_file", "f.pg_sleep",
+    "zeroblob(9000000)", "group_concat(a)", "string_agg(a, '')", "jaro_winkler_similarity(a, a)", "instr(a, a)",
+    "VALUES (1)", "EXPLAIN", "PIVOT", "LATERAL", "INTERVAL '1' DAY", "CAST(", "NULL", "\x00", "é", "😀",
+)  # fmt: skip
+_WHOLE = (
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT {} FROM n",
+    "SELECT {} AS v FROM generate_series(1, 1000) AS n(a)",
+    "SELECT {} AS v FROM range(1000) AS n(a)",
+    "SELECT {}, {}, {}",
+    "SELECT {} FROM t AS f WHERE {} = {}",
+    "{}",
+)
+_YAML = (
+    "&a ", "*a", "<<: *a", "<<: [*a, *a]", "- ", "[", "{", "}", "]", "? ", ": ", "k: 1\n", "1:0:0", "|\n ", "!!int ",
+    "!!python/name:os.abort ", "2020-01-01", "\n", "  ", "'", '"', "# x\n", "9" * 300, ".inf", "~", "\t",
+    "%YAML 1.1\n---\n",
+)  # fmt: skip
+
+
+class Watchdog:
+    """Measures the longest stop of a thread, and the memory of this process."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self._ended = threading.Event()
+        self._start = _peak()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    @property
+    def grown(self) -> int:
+        return _peak() - self._start
+
+    def _watch(self) -> None:
+        last, spent = time.monotonic(), time.process_time()
+        while not self._ended.wait(0.005):
+            now, used = time.monotonic(), time.process_time()
+            # On a busy machine nobody runs for a while: what counts is time in which this process computed.
+            self.longest = max(self.longest, min(now - last, used - spent) - 0.005)
+            last, spent = now, used
+
+    def end(self) -> None:
+        self._ended.set()
+        self._thread.join()
+
+
+def main(minutes: float, seed: int) -> int:
+    """0 where nothing cost the host more than it may."""
+    pick = random.Random(seed)
+    with _targets() as targets:
+        for _, target in targets:
+            target("SELECT 1" if target is not _read_yaml else "a: 1")
+        watchdog, count, until = Watchdog(), 0, time.monotonic() + minutes * 60
+        while time.monotonic() < until:
+            name, target = pick.choice(targets)
+            text = _yaml(pick) if target is _read_yaml else _sql(pick)
+            before = watchdog.longest
+            with contextlib.suppress(ToolError, UsageError):
+                target(text)
+            count += 1
+            if watchdog.longest > max(before, MOST_STOP) or watchdog.grown > MOST_MEMORY:
+                print(
+                    f"{name}: a stop of {watchdog.longest:.3f} s, {watchdog.grown // MIB} MiB more, by {text[:500]!r}"
+                )
+        watchdog.end()
+    print(f"{count} texts, seed {seed}: longest stop {watchdog.longest:.3f} s, {watchdog.grown // MIB} MiB more")
+    return int(watchdog.longest > MOST_STOP or watchdog.grown > MOST_MEMORY)
+
+
+@contextlib.contextmanager
+def _targets() -> Iterator[list[tuple[str, Callable[[str], Any]]]]:
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        with contextlib.closing(sqlite3.connect(f"{folder}/t.db")) as db:
+            db.execute("CREATE TABLE t (a TEXT)")
+            db.execute("INSERT INTO t VALUES (printf('%100000d', 1))")
+            db.commit()
+        urls = {"sqlite": f"sqlite:///{folder}/t.db", "duckdb": "duckdb://"}
+        with contextlib.suppress(LookupError):
+            urls["postgresql"] = stack.enter_context(running())
+        targets: list[tuple[str, Callable[[str], Any]]] = [("yaml", _read_yaml)]
+        for name, url in urls.items():
+            query = next(tool.call for tool in Toolbox.from_sql(url, timeout=1) if tool.name == "query")
+            targets += [(name, query)] * 3
+        yield targets
+
+
+def _read_yaml(text: str) -> Any:
+    return parse(text.encode(), "the text")
+
+
+def _sql(pick: random.Random) -> str:
+    def piece() -> str:
+        return " ".join(pick.choices(_TOKENS, k=pick.randint(1, 12))) * pick.choice((1, 1, 1, 30, 300))
+
+    whole = pick.choice(_WHOLE)
+    return whole.format(*(piece() for _ in range(whole.count("{}"))))[:100_000]
+
+
+def _yaml(pick: random.Random) -> str:
+    return "".join(pick.choices(_YAML, k=pick.randint(1, 40))) * pick.choice((1, 1, 1, 50, 2000))
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+if __name__ == "__main__":
+    sys.exit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 10.0, int(time.time())))
