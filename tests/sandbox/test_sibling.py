@@ -59,8 +59,10 @@ def test_what_protects_the_sandbox_protects_its_sibling(option: str) -> None:
     with Sandbox(min_workers=0, **{option: KEPT[option]}) as box, box.sibling(MemorySink()) as twin:
         for name in ("limits", "isolation", "max_workers", "require", "context", "failures"):
             assert getattr(twin, name) == getattr(box, name)
-        for part in ("approve", "middleware", "redactor", "secrets", "limits", "context", "failures"):
-            assert getattr(twin._setup, part) == getattr(box._setup, part)
+        for part in ("approve", "middleware", "limits", "context", "failures"):
+            assert getattr(twin._settings, part) == getattr(box._settings, part)
+        for part in ("redactor", "secrets"):
+            assert getattr(twin._services.records, part) is getattr(box._services.records, part)
         assert twin.run("return 1").value == 1
 
 

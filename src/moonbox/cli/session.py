@@ -11,7 +11,7 @@ from moonbox.cli.approver import Approver, announce
 from moonbox.cli.output import console, is_terminal
 from moonbox.closing import Closing
 from moonbox.compact import short
-from moonbox.durable.background import progress_words
+from moonbox.runs.progress import progress_words
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.cli.run_options import RunOptions
-    from moonbox.durable.background import Progress
     from moonbox.runs.call_entry import CallEntry
+    from moonbox.runs.progress import Progress
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
 
