@@ -10,7 +10,7 @@ from moonbox import Limits, Sandbox, ToolError, tool
 from moonbox.audit.sinks import MemorySink
 from moonbox.console.app import OPEN_PATHS, PREFIX, console_routes
 from moonbox.http.app import Service, create_app
-from moonbox.http.browser import BrowserAccess
+from moonbox.http.browser import BrowserAccess, SignInKey
 from moonbox.http.guard import Access
 from moonbox.http.workbench import Workbench
 from tests.http_api.conftest import serving
@@ -79,6 +79,7 @@ def running_console(
     port: int = 0,
     servers: Any = None,
     journal: Any = None,
+    key: SignInKey | None = None,
 ) -> Iterator[Console]:
     """A console whose tools, trail and knowledge base are given."""
     bench = Workbench(timeout=600.0)
@@ -94,7 +95,7 @@ def running_console(
             box, trail=kept, make=make, languages=("lua", "rhai", "python"), knowledge=knowledge, diagnose=diagnose
         )
         service = Service(box, trail=kept, workbench=bench, servers=servers)
-        browser = BrowserAccess(token, public=public)
+        browser = BrowserAccess(token, public=public, key=key)
         access = Access(token=token, browser=browser, open_paths=OPEN_PATHS)
         app = create_app(service, access, more=console_routes(service, browser, script=script))
         with serving(app, port) as url, contextlib.closing(bench):  # which ends the streams that the server waits for

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
 from moonbox import tool
+from moonbox.http.browser import BrowserAccess, SignInKey, key_of_project
 
 from .serving import TOOLS, running_console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
+    from moonbox.net.guard import Scope
 
     from .serving import Console
 
@@ -235,6 +240,89 @@ def test_signing_out_ends_the_session(console: Console) -> None:
         assert (answer.status_code, answer.headers["location"]) == (303, "/console/")
         assert same.get("/runs").status_code == 401
         assert browser.get("/console/runs").status_code == 401
+
+
+def test_a_sign_in_survives_a_restart_and_ends_with_a_sign_out(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "sign-in.key"
+    with running_console([], key=SignInKey(path)) as first, signed_in(first) as browser:
+        cookies, port = dict(browser.cookies), int(first.url.rpartition(":")[2])
+        key = page_key(browser)
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    with running_console([], key=SignInKey(path), port=port) as again, client(again, cookies=cookies) as browser:
+        assert browser.get("/runs").status_code == 200
+        assert browser.post("/sessions", json={}, headers={"X-Moonbox-Key": key}).status_code == 201
+        with client(again) as stranger:
+            stranger.post("/console/sign-out", headers={"origin": again.url})
+        assert browser.get("/runs").status_code == 200, "strangers sign nobody out"
+        assert browser.post("/console/sign-out", headers={"origin": again.url}).status_code == 303
+    with running_console([], key=SignInKey(path), port=port) as third, client(third, cookies=cookies) as copy:
+        assert copy.get("/runs").status_code == 401, "a copy of the cookie is worth nothing after a restart, too"
+
+
+def test_a_cookie_that_was_not_signed_here_is_refused(tmp_path: Path) -> None:
+    key, now = SignInKey(tmp_path / "key"), int(time.time())
+    with running_console([], key=key, token=TOKEN) as console, signed_in(console) as browser:
+        [(name, cookie)] = browser.cookies.items()
+        expires, nonce, signature = cookie.split(".")
+        assert now <= int(expires) - 7 * 24 * 3600 <= now + 60
+        stranger = BrowserAccess(TOKEN, key=SignInKey())
+        elsewhere = BrowserAccess("another token of the server", key=key)
+        old = BrowserAccess(TOKEN, key=key)
+        forged = {
+            "later": f"{int(expires) + 9}.{nonce}.{signature}",
+            "another nonce": f"{expires}.{nonce[::-1]}.{signature}",
+            "the key of the page": f"{expires}.{nonce}.{old.page_key(scope_with(name, f'{expires}.{nonce}'))}",
+            "no signature": f"{expires}.{nonce}.",
+            "other digits": f"{expires.translate(ARABIC)}.{nonce}.{signature}",
+            "another token": elsewhere.redeem(elsewhere.one_time_key()) or "",
+            "another key": stranger.redeem(stranger.one_time_key()) or "",
+        }
+        for what, text in forged.items():
+            assert not old.knows(scope_with(name, text)), what
+        assert old.knows(scope_with(name, cookie))
+
+
+def test_a_key_that_others_could_read_is_replaced(tmp_path: Path) -> None:
+    path, secret = tmp_path / "key", b"x" * 32
+    for mode, damaged in ((0o644, secret), (0o600, b"short"), (0o600, secret + b"y")):
+        path.write_bytes(damaged)
+        path.chmod(mode)
+        fresh = SignInKey(path).read()
+        assert fresh not in damaged
+        assert (path.read_bytes(), path.stat().st_mode & 0o777) == (fresh, 0o600)
+        assert SignInKey(path).read() == fresh
+    aim = tmp_path / "aim"
+    aim.write_bytes(secret)
+    aim.chmod(0o600)
+    path.unlink()
+    path.symlink_to(aim)
+    assert SignInKey(path).read() != secret
+    assert (aim.read_bytes(), path.is_symlink()) == (secret, False)
+
+
+def test_without_a_place_for_the_key_it_is_kept_in_memory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    key = SignInKey(tmp_path / "file" / "key")
+    assert key.read() == key.read()
+    before = key.read()
+    assert key.rotate() == key.read() != before
+
+
+def test_each_project_and_kind_of_server_has_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOONBOX_HOME", str(tmp_path))
+    named = [("console", tmp_path / "a"), ("console", tmp_path / "b"), ("serve", tmp_path / "a")]
+    assert len({key_of_project(*each).read() for each in named}) == 3
+    assert key_of_project(*named[0]).read() == key_of_project(*named[0]).read()
+    assert len(list((tmp_path / "sign-in").iterdir())) == 3
+
+
+ARABIC = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
+
+
+def scope_with(name: str, cookie: str) -> Scope:
+    """What a server gets of a request with this cookie."""
+    headers = [(b"cookie", f"{name}={cookie}".encode())]
+    return {"type": "http", "method": "GET", "headers": headers, "server": ("127.0.0.1", int(name.rpartition("_")[2]))}
 
 
 def test_guessing_the_token_is_slowed_down(guarded: Console) -> None:

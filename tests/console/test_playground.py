@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
+from moonbox.http.browser import SignInKey
 from tests.long import only_long
 
 from .conftest import visiting
 from .serving import running_console
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from playwright.sync_api import Page, Route
 
     from .conftest import Visitor
@@ -319,13 +322,34 @@ def test_a_restart_of_the_server_is_told_and_the_script_run_again(visitor: Visit
         expect(page.locator("#values")).to_contain_text("done")
         expect(page.locator("#banner")).to_be_hidden()
         visitor.leave()
-    with running_console(port=int(first.url.rpartition(":")[2])):
-        expect(page.locator("#banner")).to_contain_text("your sign-in has ended")
+    with running_console(port=int(first.url.rpartition(":")[2])) as third:
+        expect(page.locator("#banner")).to_contain_text("Your sign-in has ended")
         page.click("#run")
         expect(page.locator("#status")).to_have_text("your sign-in has ended; sign in again")
-        page.get_by_role("button", name="Sign in again").click()
-        expect(page).to_have_title("Sign in · moonbox")
-        assert page.evaluate("localStorage.getItem('moonbox-drafts')").count("refund") == 1
+        with page.context.expect_page() as opened:
+            page.evaluate("address => open(address, '_blank', 'noopener')", third.sign_in_address())
+        expect(opened.value.locator("h1")).to_have_text("Playground")
+        expect(page.locator("#banner")).to_be_hidden()  # the sign-in of another tab counts here, too
+        expect(page.locator("#status")).to_have_text("the session has ended")
+        run(page, "return 'again'")
+        expect(page.locator("#values")).to_contain_text("again")
+        visitor.leave()
+
+
+def test_a_tab_goes_on_after_a_restart(visitor: Visitor, tmp_path: Path) -> None:
+    visitor.allowed = ("Failed to load resource", "ERR_")
+    with running_console(key=SignInKey(tmp_path / "key")) as first:
+        page = visitor.enter(first)
+        write(page, "return tools.refund{order_id = 1, amount = 1}")
+        page.click("#run")
+        expect(page.locator("#questions .question")).to_be_visible()
+    expect(page.locator("#status")).to_have_text("no connection: whether the run goes on is not known")
+    with running_console(key=SignInKey(tmp_path / "key"), port=int(first.url.rpartition(":")[2])):
+        expect(page.locator("#status")).to_have_text("the session has ended")
+        expect(page.locator("#questions .question")).to_have_count(0)
+        run(page, "return 'again'")
+        expect(page.locator("#values")).to_contain_text("again")
+        visitor.leave()
 
 
 def test_globals_limits_languages_and_what_the_model_sees(page: Page) -> None:
@@ -423,6 +447,32 @@ def test_a_script_that_was_cleared_does_not_come_back(page: Page) -> None:
     let_go(page, held)
     expect(page.locator("#output")).to_have_text("ran\n")
     expect(page.locator("#editor textarea")).to_have_value("")
+
+
+def test_late_answers_leave_what_a_person_types(visitor: Visitor, console: Console) -> None:
+    """Whatever the page asks the server for is held until the person has typed."""
+    page = visitor.enter(console)
+    run(page, "return nothing.here")
+    held: list[Route] = []
+    typing = [True]
+    page.route(
+        re.compile(r":\d+/(sessions|runs|approvals|check|events)\b"),
+        lambda route: held.append(route) if typing else route.continue_(),
+    )
+    fields = {"playground": "#editor textarea", "runs": "[data-search]", "tools/list_orders": "#field-customer"}
+    for view, field in fields.items():
+        typing[:] = [True]
+        held.clear()
+        page.goto(console.address(view))
+        page.locator(field).fill("local typed = 'since'")
+        typing.clear()
+        while held:
+            held.pop().continue_()
+        expect(page.locator("html")).to_have_attribute("data-live", "live")
+        expect(page.locator(field)).to_have_value("local typed = 'since'")
+        if view == "playground":  # the error of the run belongs to another text
+            expect(page.locator("#status")).to_contain_text("failed")
+            expect(page.locator(".gutter .number.error")).to_have_count(0)
 
 
 def test_an_offered_line_is_not_put_over_a_changed_one(page: Page) -> None:

@@ -284,8 +284,12 @@ def test_a_result_matches_the_schema_of_its_tool(planned: Callable[..., ServerSe
     result = {"content": [{"type": "text", "text": "five"}], "structuredContent": {"sum": "five"}}
     with Upstreams([planned(tools=tools, result=result)]) as started:
         assert started.wait(100)
-        with pytest.raises(ToolError, match=r"^the result of other\.strict does not fit .* is not of type") as caught:
+        with pytest.raises(ToolError, match=r"^the result of other\.strict does not fit ") as caught:
             started.call("other.strict")
+        assert caught.value.message == (
+            "the result of other.strict does not fit its declared type: "
+            'result.sum: expected integer, got "five" (string)'
+        )
         assert caught.value.code == "bad_result"
         assert started.call("other.broken") == {"sum": "five"}, "nothing can be checked against an invalid schema"
 

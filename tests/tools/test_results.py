@@ -83,7 +83,7 @@ def test_results_are_validated_where_that_is_asked_for() -> None:
         strict.convert_result([{"id": 1}, {}])
     assert (raised.value.code, raised.value.message) == (
         "bad_result",
-        'the result of f does not fit its declared type: result[1]: "id" is a required property',
+        "the result of f does not fit its declared type: result[1].id: missing",
     )
 
 

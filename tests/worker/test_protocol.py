@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from moonbox.errors import WorkerError
 from moonbox.worker import protocol
 from moonbox.worker.control import SocketControl
-from moonbox.worker.encoding import Decoder, Reader
+from moonbox.worker.encoding import Decoder, FrameReader
 from moonbox.worker.link import Gone, Link
 from moonbox.worker.protocol import HEADER, frame
 from tests.counting import count_calls
@@ -43,7 +43,7 @@ def decode(payload: bytes, **options: Any) -> Any:
 def test_any_split_of_the_bytes_gives_the_same_frames(frames: list[tuple[int, bytes]], cuts: list[int]) -> None:
     stream = b"".join(frame(kind, payload) for kind, payload in frames)
     edges = sorted({0, len(stream), *(cut for cut in cuts if cut <= len(stream))})
-    reader = Reader(1000)
+    reader = FrameReader(1000)
     found = []
     for start, end in itertools.pairwise(edges):
         reader.buffer += stream[start:end]
@@ -56,7 +56,7 @@ def test_any_split_of_the_bytes_gives_the_same_frames(frames: list[tuple[int, by
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_frames_or_refused(data: bytes) -> None:
-    reader = Reader(100)
+    reader = FrameReader(100)
     reader.buffer += data
     taken = 0
     try:
@@ -69,7 +69,7 @@ def test_any_bytes_are_frames_or_refused(data: bytes) -> None:
 
 
 def test_a_frame_that_is_too_long_is_refused_before_it_is_read() -> None:
-    reader = Reader(1000)
+    reader = FrameReader(1000)
     reader.buffer += HEADER.pack(20, 1001)
     with pytest.raises(WorkerError) as caught:
         reader.next()

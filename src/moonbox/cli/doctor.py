@@ -44,7 +44,7 @@ def _parts(diagnosis: Diagnosis) -> Iterable[RenderableType]:
 
     yield Text(f"moonbox {diagnosis.moonbox}, {diagnosis.python}, {diagnosis.machine}", "bold")
     yield Text("\nrunning scripts", "bold")
-    yield _table((diagnosis.isolation, diagnosis.native, diagnosis.fork, diagnosis.interrupt))
+    yield _table((diagnosis.isolation, diagnosis.native, diagnosis.fork, diagnosis.interrupt, diagnosis.chores))
     yield Text(f"\nthe workers' jail ({_counts(diagnosis.layers)})", "bold")
     yield _table(diagnosis.layers)
     if diagnosis.configuration:

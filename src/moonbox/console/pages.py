@@ -224,7 +224,7 @@ async def doctor(service: Service, request: Request, _: str) -> dict[str, Any]:
             return {"title": "Doctor", "diagnosis": None}
     diagnosis = await work
     sections = [
-        ("Running scripts", [diagnosis[name] for name in ("isolation", "fork", "interrupt", "native")]),
+        ("Running scripts", [diagnosis[name] for name in ("isolation", "fork", "interrupt", "native", "chores")]),
         ("The workers' jail", diagnosis["layers"]),
         ("Configuration", diagnosis["configuration"]),
     ]

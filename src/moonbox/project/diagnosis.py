@@ -55,6 +55,8 @@ class Diagnosis:
     """Whether a worker's loop is the native one, or that in Python."""
     interrupt: Check
     fork: Check
+    chores: Check
+    """Whether data of strangers, such as SQL, YAML and PDF, is read in jailed processes."""
     layers: tuple[Check, ...]
     configuration: tuple[Check, ...]
     """The moonbox.toml that is used here, and its invalid sections; empty without one."""
@@ -82,6 +84,7 @@ def diagnose(config: Path | None = None) -> Diagnosis:
         native=native,
         interrupt=_interrupt(),
         fork=_FORK if hasattr(os, "fork") else Check("fork", False, f"{sys.platform} has no fork, which workers need"),
+        chores=_chores(),
         layers=layers,
         configuration=_configuration(config, layers),
         packages=_packages(),
@@ -140,6 +143,21 @@ def _interrupt() -> Check:
     if why:
         return Check("interrupt", False, f"running code is checked all the time, which makes it slower: {why}")
     return Check("interrupt", True, "running code is interrupted from outside, at no cost while it runs")
+
+
+def _chores() -> Check:
+    """Start a process for chores, and ask it for its layers."""
+    from moonbox.worker.chores import ChoreFailed, Chores
+
+    try:
+        with Chores("moonbox.worker.chore_process") as chores:
+            layers = chores.layers()
+    except ChoreFailed as problem:
+        return Check("chores", False, f"SQL, YAML and documents cannot be read: a process for it {problem.reason}")
+    needed = ("no-new-privileges", "landlock", "descriptors", "parent-death", "memory-limit", "seccomp")
+    missing = [layer.name for layer in layers if layer.name in needed and not layer.active]
+    how = f"without {', '.join(missing)}" if missing else f"with {', '.join(needed)}"
+    return Check("chores", not missing, f"SQL, YAML and documents are read in processes of their own, {how}")
 
 
 _FORK = Check("fork", True, "workers are forked from a process that has everything loaded")

@@ -11,6 +11,7 @@ import signal
 import socket
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.reports import tracebacks
@@ -128,14 +129,15 @@ def run_console(
     _need_console()
     from moonbox.console.app import OPEN_PATHS, PREFIX, console_routes
     from moonbox.http.app import create_app
-    from moonbox.http.browser import BrowserAccess
+    from moonbox.http.browser import BrowserAccess, key_of_project
     from moonbox.http.guard import Access
     from moonbox.http.workbench import Workbench
 
     bench = Workbench(timeout=None)
     with _assembled_with(bench, open_project) as assembly:
         assembly.start()
-        service, browser = service_of(assembly, bench), BrowserAccess()
+        service = service_of(assembly, bench)
+        browser = BrowserAccess(key=key_of_project("console", assembly.config.path or Path.cwd()))
         access = Access(browser=browser, open_paths=OPEN_PATHS, max_body=_MAX_BODY)
         app = create_app(service, access, more=console_routes(service, browser, script=script))
         try:  # the usual port, so that addresses stay valid
@@ -275,9 +277,10 @@ def _api(assembly: Assembly, settings: ServeSettings, bench: Workbench | None) -
     if bench is None:
         return create_app(service, Access(**known))
     from moonbox.console.app import OPEN_PATHS, console_routes
-    from moonbox.http.browser import BrowserAccess
+    from moonbox.http.browser import BrowserAccess, key_of_project
 
-    browser = BrowserAccess(settings.token, public=settings.token is None)
+    key = key_of_project("serve", assembly.config.path or Path.cwd())
+    browser = BrowserAccess(settings.token, public=settings.token is None, key=key)
     access = Access(**known, browser=browser, open_paths=OPEN_PATHS)
     return create_app(service, access, more=console_routes(service, browser))
 

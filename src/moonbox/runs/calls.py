@@ -52,7 +52,7 @@ class Executor(Protocol):
     """How to wait, and where sync tools run."""
 
     def is_cancelled(self, problem: BaseException) -> bool:
-        """Whether the exception cancels the task that performs the call, as against a cancellation of the tool's own."""
+        """Whether it cancels the task that performs the call, as against a cancellation that the tool raised."""
 
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         """Run it and give its result, awaited if need be. The driver of the run abandons it at the entry's deadline.
@@ -201,10 +201,8 @@ class CallPath:
         result = await self._invoke(call, entry, run, executor, is_async)
         if tool is None:
             return self._packed(result)
-        packed = convert(result, tool, self.value_limits, tool.failures or self._settings.failures)
-        other = tool.result_schema.other_type(result) if tool.result_schema is not None else None
-        if other is not None:
-            run.note(other, tool.path)
+        failures = tool.failures or self._settings.failures
+        packed = convert(result, tool, self.value_limits, failures, lambda text: run.note(text, tool.path))
         tools = self._services.tools
         if tools.learned.is_due(tool.path):
             tools.learn(tool, packed, self._services.records, scripted=not self._direct)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from moonbox.errors import ToolDefinitionError
@@ -17,7 +17,6 @@ NARRATION = "human_intent"
 """A parameter in which some models explain themselves; it is never shown, and filled in when it is required."""
 
 _LONGEST_CHAIN = 32
-_LONGEST_WAY = 200
 _DEEPEST_SCHEMA = 100
 _MOST_NESTED_OPTIONS = 20
 _ROLES = {
@@ -44,6 +43,7 @@ class Document:
         self._resolved: dict[int, Schema] = {}
         self._kinds: dict[int, Kinds] = {}
         self._properties: dict[tuple[int, int], dict[str, Schema]] = {}
+        self._required: dict[tuple[int, int], list[str]] = {}
         self._options: dict[int, frozenset[Any]] = {}
         self._open: set[int] = set()
 
@@ -55,15 +55,15 @@ class Document:
             self._resolved[id(schema)] = self._follow(schema)
         return self._resolved[id(schema)]
 
-    def pointer(self, ref: str) -> Schema:
-        """What `#/a/b` points at."""
+    def pointer(self, ref: str, base: Schema = None) -> Schema:
+        """What `#/a/b` points at in the document, or in a part of it."""
         if not ref.startswith("#"):
             return {}
         if "%" in ref:
             from urllib.parse import unquote
 
             ref = unquote(ref)
-        node = self.root
+        node = self.root if base is None else base
         for token in ref[1:].split("/")[1:]:
             token = token.replace("~1", "/").replace("~0", "~")
             if isinstance(node, dict) and token in node:
@@ -113,23 +113,18 @@ class Document:
         schema = self.deref(schema)
         if not isinstance(schema, dict) or depth <= 0:
             return []
-        names = [name for name in _parts(schema, "required") if isinstance(name, str)]
-        for part in _parts(schema, "allOf"):
-            names += [name for name in self.required(part, depth - 1) if name not in names]
-        return names
+        key = (id(schema), depth)
+        if key not in self._required:
+            names = dict.fromkeys(name for name in _parts(schema, "required") if isinstance(name, str))
+            for part in _parts(schema, "allOf"):
+                names.update(dict.fromkeys(self.required(part, depth - 1)))
+            self._required[key] = list(names)
+        return self._required[key]
 
     def positional_order(self) -> tuple[str, ...]:
         """Parameter names in the order in which they are shown and filled: required ones first, narration last."""
         must = set(self.required(self.root))
         return tuple(sorted(self.properties(self.root), key=lambda name: (name == NARRATION, name not in must)))
-
-    def effort(self) -> int:
-        """How often a validator may look at one value, at worst: each branch of each union multiplies it.
-
-        References that lead back to themselves count once, because the validator remembers those. Raises
-        RecursionError where references lead further than a validator's stack might hold.
-        """
-        return self._effort(self.root, {}, [])
 
     def best_branch(self, branches: list[Schema], value: Any) -> int | None:
         """The branch of a union that the value was most likely meant for, judged by its outermost level."""
@@ -171,21 +166,6 @@ class Document:
         if isinstance(value, list | dict):
             return value in options[:_MOST_NESTED_OPTIONS]
         return value in self._options[id(schema)]
-
-    def _effort(self, schema: Schema, known: dict[int, int], open_: list[int]) -> int:
-        schema = self.deref(schema)
-        if not isinstance(schema, dict) or id(schema) in open_:
-            return 1
-        key = id(schema)
-        if key not in known:
-            if len(open_) > _LONGEST_WAY:
-                raise RecursionError
-            open_.append(key)
-            deeper = max((self._effort(part, known, open_) for part in parts(schema, "inside")), default=0)
-            same = sum(self._effort(part, known, open_) for part in parts(schema, "same", "condition"))
-            known[key] = 1 + deeper + same
-            open_.pop()
-        return known[key]
 
     def _follow(self, schema: dict[str, Any]) -> Schema:
         reached: Schema = schema
@@ -265,6 +245,19 @@ def with_parts(schema: dict[str, Any], change: Callable[[Schema, str], Schema]) 
         elif isinstance(value, dict):
             changed[keyword] = {name: change(part, role) for name, part in value.items()}
     return changed
+
+
+def roles(schema: dict[str, Any]) -> Iterator[tuple[str, Schema]]:
+    """Each schema directly within a schema, with the keyword that it stands under."""
+    for keyword in _ROLES.keys() & schema.keys():
+        value = schema[keyword]
+        if isinstance(value, list):
+            inner: Iterable[Schema] = value
+        elif keyword not in _NAMED_PARTS:
+            inner = (value,)
+        else:
+            inner = value.values() if isinstance(value, dict) else ()
+        yield from ((keyword, part) for part in inner)
 
 
 def parts(schema: dict[str, Any], *roles: str) -> list[Schema]:

@@ -47,10 +47,13 @@ def is_known(value: Any) -> bool:
     return all(map(is_known, value)) if isinstance(value, list) else value is not UNKNOWN
 
 
-def find_problems(document: Document, value: Any, fits: Fits, *, first_index: int = 0) -> list[str]:
-    """At most `MOST_PROBLEMS` problems as lines such as `items[3].price: expected number, got "x" (string)`."""
+def find_problems(document: Document, value: Any, fits: Fits, *, first_index: int = 0, name: str = "") -> list[str]:
+    """At most `MOST_PROBLEMS` problems as lines such as `items[3].price: expected number, got "x" (string)`.
+
+    `name` is what the value itself is called.
+    """
     walker = _Walker(document, lambda rule, part: not is_known(part) or fits(rule, part), first_index)
-    walker.walk(document.root, value, ())
+    walker.walk(document.root, value, (name,) if name else ())
     lines = [f"{path}: {text}" if path else text for path, text in walker.problems]
     if len(lines) > MOST_PROBLEMS:
         lines[MOST_PROBLEMS:] = ["… and more"]

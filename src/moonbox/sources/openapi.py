@@ -16,7 +16,7 @@ from moonbox.errors import ToolDefinitionError, UsageError
 from moonbox.net.addresses import NetError, parse_target
 from moonbox.net.client import Request
 from moonbox.sources.arguments import Arguments
-from moonbox.sources.service import Origin, Service, client
+from moonbox.sources.service import Origin, WebService, client
 from moonbox.sources.specification import MAX_BYTES, Operation, Schemas, Specification, fields, items, parse
 from moonbox.tools.function import Context, injections, plan_call
 from moonbox.tools.hints import Hints
@@ -44,7 +44,7 @@ def from_openapi(
     else:
         data = _fetched(address, settings) if address else _read(resolve_path(folder, place))
     specification = Specification(data)
-    service = Service(settings, _server(settings, address, specification), address)
+    service = WebService(settings, _server(settings, address, specification), address)
     problems: list[str] = []
     tools = _tools(specification, settings, service, problems)
     box = Toolbox().merge(tools, namespace=namespace)
@@ -89,7 +89,7 @@ def _server(settings: OpenApiSettings, address: str, specification: Specificatio
 
 
 def _tools(
-    specification: Specification, settings: OpenApiSettings, service: Service, problems: list[str]
+    specification: Specification, settings: OpenApiSettings, service: WebService, problems: list[str]
 ) -> list[Tool]:
     requests, responses = Schemas(specification, "readOnly"), Schemas(specification, "writeOnly")
     operations = list(specification.operations(problems))
@@ -124,7 +124,7 @@ def _tool(
     name: str,
     arguments: Arguments,
     returns: dict[str, Any] | None,
-    service: Service,
+    service: WebService,
     settings: OpenApiSettings,
 ) -> Tool:
     linked = False

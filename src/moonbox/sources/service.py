@@ -56,7 +56,7 @@ class Origin:
             self._public.check_address(host, address, port)
 
 
-class Service:
+class WebService:
     """One service. Safe to use from several threads."""
 
     def __init__(self, settings: OpenApiSettings, server: str, spec_url: str) -> None:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import re
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from moonbox.errors import MissingExtra, ToolDefinitionError, UsageError
 from moonbox.wording import one_line
+from moonbox.worker.chores import ChoreFailed, Chores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 MAX_BYTES = 64 * 1024 * 1024
 _METHODS = ("get", "head", "post", "put", "patch", "delete")
 _MOST_OPERATIONS = 5_000
-_DEEPEST, _DEEPEST_YAML = 60, 500
+_DEEPEST = 60
+_YAML_SECONDS, _YAML_MEMORY = 60.0, 2048 * 1024 * 1024
 _BY_NAME = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs"})
 _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _INSIDE = frozenset({"items", "additionalProperties", "not", "contains", "if", "then", "else", "propertyNames"})
@@ -41,27 +44,14 @@ def parse(data: bytes, name: str) -> Mapping[str, Any]:
 
 
 def _yaml_as_json(data: bytes) -> str:
-    """Dates become text, and aliases copies, as long as these are not far larger than the text."""
+    """By a process that may be killed."""
+    if find_spec("yaml") is None:
+        raise MissingExtra("pyyaml", "openapi", "a specification in YAML")
     try:
-        import yaml
-    except ImportError:
-        raise MissingExtra("pyyaml", "openapi", "a specification in YAML") from None
-    loader, depth = getattr(yaml, "CSafeLoader", yaml.SafeLoader), 0  # the one in C is ten times faster
-    try:
-        for event in yaml.parse(data, loader):  # without recursion, of which the one in C takes all there is
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > _DEEPEST_YAML:
-                raise ValueError("it is nested too deeply")
-        value = yaml.load(data, loader)
-    except yaml.YAMLError as problem:
-        raise ValueError(str(problem)) from None
-    pieces, room = [], 10 * len(data) + 100_000
-    for piece in json.JSONEncoder(default=str).iterencode(value):
-        room -= len(piece)
-        if room < 0:
-            raise ValueError("its aliases stand for more than ten times its size")
-        pieces.append(piece)
-    return "".join(pieces)
+        with Chores("moonbox.sources.yaml_reading", packages=("yaml",), memory=_YAML_MEMORY) as chores:
+            return str(chores.run("as_json", data, seconds=_YAML_SECONDS, answer=10 * len(data) + 200_000))
+    except ChoreFailed as problem:
+        raise ValueError(f"reading it {problem.reason}") from None
 
 
 class Operation(NamedTuple):

@@ -22,19 +22,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, ToolDefinitionError
+from moonbox.schema.bounds import TooCostly
 from moonbox.schema.closing import close
 from moonbox.schema.coercion import OTHER_NAMES, Coerce, Refused, compile_coercion, is_json, json_form, stand_in
 from moonbox.schema.document import NARRATION, Document, accepts
 from moonbox.schema.problems import REST, UNKNOWN, find_problems, is_known, path_text, short
+from moonbox.schema.validation import Invalid, Validator
 from moonbox.tools.signature import parameter_list
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    import jsonschema_rs
-
-_MOST_EFFORT = 1_000_000  # looks at one value: about 10 ms
 
 
 def named_by(order: Sequence[str], table: Mapping[Any, Any]) -> dict[Any, Any]:
@@ -76,7 +74,6 @@ class Binder:
         self.parameters = parameters
         self.typed = typed
         self._other_names = other_names
-        self._small: dict[tuple[str, int], jsonschema_rs.Validator | None] = {}
 
     def bind(self, arguments: Any, tool: str, first_index: int = 0, *, is_json_call: bool = False) -> dict[str, Any]:
         """A dict with defaults filled in that fits the schema; raises ArgumentError with every problem."""
@@ -93,6 +90,8 @@ class Binder:
             problems = self._problems(bound, first_index)
         except RecursionError:
             problems = ["the arguments are nested too deeply"]
+        except TooCostly:
+            problems = ["the arguments are too large to be validated"]
         raise self.error(problems, tool)
 
     def certain_problems(self, arguments: list[Any], tool: str, first_index: int = 0) -> list[str]:
@@ -110,11 +109,11 @@ class Binder:
             named: dict[Any, Any] = self._name(arguments, tool)
             coerced = self._coerce(named) if self._coerce is not None else named
             return find_problems(
-                self.document, {**self._filled(dict(coerced)), **rest}, self._fits, first_index=first_index
+                self.document, {**self._filled(dict(coerced)), **rest}, self.validator.fits, first_index=first_index
             )
         except ArgumentError as error:
             return [line[2:] for line in error.message.splitlines() if line.startswith("- ")]
-        except RecursionError:
+        except (RecursionError, TooCostly):
             return []
 
     def named(self, arguments: Any, tool: str) -> Any:
@@ -136,12 +135,12 @@ class Binder:
     def check(self) -> None:
         """Raise ToolDefinitionError if the schema is invalid, or would take too long to validate against."""
         try:
-            effort = self.document.effort()
-        except RecursionError:
-            raise ToolDefinitionError("parameters has a chain of references that is too long") from None
-        if effort > _MOST_EFFORT:
-            raise ToolDefinitionError("parameters nests too many alternatives within alternatives to be validated")
-        _ = self.validator, self._coerce, self._defaults
+            self.validator.check()
+        except TooCostly as problem:
+            raise ToolDefinitionError(f"parameters cannot be validated: {problem}") from None
+        except Invalid as problem:
+            raise ToolDefinitionError(f"parameters{problem.where} is not a valid JSON Schema: {problem}") from None
+        _ = self._coerce, self._defaults
 
     def error(self, problems: list[str], tool: str) -> ArgumentError:
         """The error that lists these problems and the valid parameters."""
@@ -167,16 +166,8 @@ class Binder:
         return self.document.positional_order()
 
     @cached_property
-    def validator(self) -> jsonschema_rs.Validator:
-        import jsonschema_rs
-
-        try:
-            return jsonschema_rs.validator_for(self.document.root, validate_formats=False, retriever=refuse_to_fetch)
-        except jsonschema_rs.ValidationError as error:
-            where = "".join(f"[{part!r}]" for part in error.instance_path)
-            raise ToolDefinitionError(f"parameters{where} is not a valid JSON Schema: {error.message}") from None
-        except (jsonschema_rs.ReferencingError, ValueError, TypeError) as error:
-            raise ToolDefinitionError(f"parameters is not a valid JSON Schema: {error}") from None
+    def validator(self) -> Validator:
+        return Validator(self.document, own=self.typed)
 
     @cached_property
     def _coerce(self) -> Coerce | None:
@@ -190,7 +181,7 @@ class Binder:
             schema = document.deref(part)
             if isinstance(schema, dict) and "default" in schema:
                 default = schema["default"]
-                if self._is_valid_default(schema, default):
+                if self.validator.takes(schema, default):  # servers send some that their own schema refuses
                     defaults.append((name, default, not isinstance(default, list | dict)))
             elif (
                 name == NARRATION
@@ -281,46 +272,14 @@ class Binder:
                 json_form(bound, self.document)
             except Refused as refused:
                 return [f"{path_text(refused.path, first_index)}: {refused.reason}"]
+        fits = self.validator.fits
         for keyword, rule in self.document.root.items():  # the rarer keywords: `not`, `if`, `contains`
-            if keyword not in {"properties", "additionalProperties"} and not self._fits({keyword: rule}, bound):
+            if keyword not in {"properties", "additionalProperties"} and not fits({keyword: rule}, bound):
                 return [f"the arguments together do not satisfy {keyword!r}: {short(rule, 200)}"]
         return ["the arguments do not fit the schema"]
 
     def _found(self, bound: dict[str, Any], first_index: int) -> list[str]:
-        return find_problems(self.document, bound, self._fits, first_index=first_index)
-
-    def _fits(self, rule: dict[str, Any], value: Any) -> bool:
-        """Whether a value fits one keyword of a schema; True where that cannot be said."""
-        ((keyword, inner),) = rule.items()
-        key = (keyword, id(inner))  # the rules are parts of the document, so they live as long as this does
-        if key not in self._small:
-            self._small[key] = self._compile(rule)
-        validator = self._small[key]
-        try:
-            return validator is None or bool(validator.is_valid(stand_in(value)))
-        except (ValueError, TypeError):
-            return True
-
-    def _compile(self, rule: dict[str, Any]) -> jsonschema_rs.Validator | None:
-        """A validator for a part of the document; None where it refers to what only the whole has."""
-        import jsonschema_rs
-
-        root = self.document.root
-        shared = {name: root[name] for name in ("$schema", "$defs", "definitions") if name in root}
-        try:
-            return jsonschema_rs.validator_for({**shared, **rule}, validate_formats=False, retriever=refuse_to_fetch)
-        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError):
-            return None
-
-    def _is_valid_default(self, schema: dict[str, Any], default: Any) -> bool:
-        """Servers send defaults that their own schema refuses; those are not filled in."""
-        validator = self._compile(schema)
-        return validator is None or bool(validator.is_valid(default))
-
-
-def refuse_to_fetch(uri: str) -> Any:
-    """A schema never makes the host fetch or open anything."""
-    raise LookupError("schemas are not fetched; put it under $defs")
+        return find_problems(self.document, bound, self.validator.fits, first_index=first_index)
 
 
 def _copy(value: Any) -> Any:

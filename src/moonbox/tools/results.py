@@ -26,16 +26,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConversionError, ToolError
 from moonbox.failures import raise_failure
+from moonbox.schema.bounds import TooCostly
 from moonbox.schema.coercion import stand_in
 from moonbox.schema.document import Document, accepts
-from moonbox.tools.binding import refuse_to_fetch
+from moonbox.schema.problems import find_problems, short
+from moonbox.schema.validation import Invalid, Validator
 from moonbox.values import ORDINARY, Packed, ValueLimits, pack, plain, refuse_constant
 from moonbox.wording import cut
 
@@ -102,21 +104,31 @@ async def _drained(rows: AsyncGenerator[Any, Any], most: int) -> list[Any]:
     return taken
 
 
-def convert(value: Any, tool: Tool | None, limits: ValueLimits, failures: Failures = "return") -> Packed:
+def convert(
+    value: Any,
+    tool: Tool | None,
+    limits: ValueLimits,
+    failures: Failures = "return",
+    note: Callable[[str], None] = lambda text: None,
+) -> Packed:
     """What a tool returned, as it goes to the script; raises ToolError with code `result_too_large` or `bad_result`.
 
     Without a tool it is the result of a function that was added, or one that the caller gave. With `failures="raise"`,
-    a result that is nothing but a failure is raised too.
+    a result that is nothing but a failure is raised too. `note` is told of a result of another type than declared, and
+    of one that was not validated.
     """
     name = tool.path if tool is not None else None
     subject = f"the result of {name}" if name else "the result"
+    schema, given = tool.result_schema if tool is not None else None, value
     try:
         value = collect_rows(value, limits.max_array)
         if tool is not None and tool.parse_json and tool.returns is None and isinstance(value, str):
             value = _parsed(value, limits)
         packed = pack(value, limits, "result")
-        if tool is not None and tool.validate_result and tool.result_schema is not None:
-            tool.result_schema.check(packed.value)
+        if schema is not None and tool is not None:
+            unchecked = schema.check(packed.value) if tool.validate_result else None
+            if (remark := unchecked or schema.other_type(given)) is not None:
+                note(remark)
         if failures == "raise":
             raise_failure(packed, name)
         return packed
@@ -136,9 +148,9 @@ def convert(value: Any, tool: Tool | None, limits: ValueLimits, failures: Failur
 class ResultSchema:
     """The schema of a tool's results, to compare them with."""
 
-    def __init__(self, tool: str, schema: dict[str, Any]) -> None:
-        self._tool, self._schema = tool, schema
-        kinds = Document(schema).kinds(schema)
+    def __init__(self, tool: str, schema: dict[str, Any], *, own: bool = False) -> None:
+        self._tool, self._document, self._own = tool, Document(schema), own
+        kinds = self._document.kinds(schema)
         self._declared = "|".join(sorted(kinds or ()))
         self._others = {  # than those that it accepts
             type_: kind
@@ -156,28 +168,35 @@ class ResultSchema:
             return None
         return f"the result of {self._tool} is of type {kind}, not {self._declared} as declared"
 
-    def check_schema(self) -> None:
-        """Raise ToolError if the schema is invalid."""
-        _ = self._validator
+    def check_schema(self) -> str | None:
+        """Raise ToolError if the schema is invalid. Return why it is not used, if validating would take too long."""
+        try:
+            self._validator.check()
+        except TooCostly as problem:
+            return f"the result of {self._tool} was not validated: {problem}"
+        except Invalid as problem:
+            message = f"the result of {self._tool} cannot be validated: its schema is invalid: {problem}"
+            raise ToolError(cut(message, LONGEST_MESSAGE), code="bad_result", tool=self._tool) from None
+        return None
 
-    def check(self, value: Any) -> None:
-        """Raise ToolError if the value does not fit."""
-        problem = next(self._validator.iter_errors(stand_in(value)), None)
-        if problem is None:
-            return
-        where = "".join(f"[{part!r}]" for part in problem.instance_path)
-        message = f"the result of {self._tool} does not fit its declared type: result{where}: {problem.message}"
+    def check(self, value: Any) -> str | None:
+        """Raise ToolError if the value does not fit. Return why it was not compared, if that would take too long."""
+        if (unused := self.check_schema()) is not None:
+            return unused
+        value = stand_in(value)
+        try:
+            if self._validator.is_valid(value):
+                return None
+        except TooCostly as problem:
+            return f"the result of {self._tool} was not validated: {problem}"
+        problems = find_problems(self._document, value, self._validator.fits, name="result")
+        text = problems[0] if problems else f"result: got {short(value, 200)}"
+        message = f"the result of {self._tool} does not fit its declared type: {text}"
         raise ToolError(cut(message, LONGEST_MESSAGE), code="bad_result", tool=self._tool)
 
     @cached_property
-    def _validator(self) -> Any:
-        import jsonschema_rs
-
-        try:
-            return jsonschema_rs.validator_for(self._schema, validate_formats=False, retriever=refuse_to_fetch)
-        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError, TypeError) as error:
-            message = f"the result of {self._tool} cannot be validated: its schema is invalid: {error}"
-            raise ToolError(cut(message, LONGEST_MESSAGE), code="bad_result", tool=self._tool) from None
+    def _validator(self) -> Validator:
+        return Validator(self._document, own=self._own)
 
 
 def to_tool_error(error: BaseException, tool: str | None = None) -> ToolError:

@@ -226,7 +226,9 @@ class Tool(Generic[P, R]):
     @functools.cached_property
     def result_schema(self) -> ResultSchema | None:
         """What results are compared with; None where nothing is known of them."""
-        return None if self.returns is None else ResultSchema(self.path, self.returns)
+        if self.returns is None:
+            return None
+        return ResultSchema(self.path, self.returns, own=self.plan.converter is not None)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

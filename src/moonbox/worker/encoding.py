@@ -44,7 +44,7 @@ _MANY = 1_000  # elements
 _CONTAINERS = frozenset({list, dict})
 
 
-class Reader:
+class FrameReader:
     """Cuts a stream of bytes into frames; refuses frames of more than `largest` bytes before they are read."""
 
     __slots__ = ("buffer", "largest")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from moonbox.errors import WorkerError
 from moonbox.native import extension
 from moonbox.worker.control import Bell
-from moonbox.worker.encoding import Reader
+from moonbox.worker.encoding import FrameReader
 from moonbox.worker.protocol import READY
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Link:
         """Gives the seconds of processor time that the worker has spent; None where the system does not."""
         self.native = native
         """The worker's loop is the native one, which reads MessagePack."""
-        self.reader = Reader(_LARGEST_FRAME)
+        self.reader = FrameReader(_LARGEST_FRAME)
         """Holds what has arrived; its `largest` is how large a frame may be."""
         self._kill = kill  # ends its process, if it has one, and describes how it had ended
         self._sock = sock

@@ -181,11 +181,10 @@ class ProcessSource:
             raise _cannot_start(problem) from problem
         wait_at_most(ours, _START_SECONDS)
         self._engine = (self._config or {}).get("engine", _DEFAULT)
-        boot = _boot(theirs.fileno(), their_notes.fileno(), self._engine)
         with theirs, their_notes:
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", "-c", boot],
+                    self._boot(theirs.fileno(), their_notes.fileno()),
                     pass_fds=(theirs.fileno(), their_notes.fileno()),
                     env={},
                     stdin=subprocess.DEVNULL,
@@ -201,6 +200,10 @@ class ProcessSource:
         self._notes = Notes(notes)
         if self._config is not None:
             self._send_configuration(ours, self._config)
+
+    def _boot(self, fd: int, notes: int) -> list[str]:
+        """The command that starts the zygote."""
+        return [sys.executable, "-I", "-S", "-c", _boot(fd, notes, self._engine)]
 
     def _send_configuration(self, zygote: socket.socket, config: dict[str, Any]) -> None:
         self._unanswered = _packed(("configure", config))

@@ -54,7 +54,7 @@ def main(fd: int, notes: int, *, native: bool = True, engine: str = DEFAULT_ENGI
     from moonbox.languages.engine import create_engine
     from moonbox.worker import jail
 
-    _ignore_interrupts()
+    ignore_interrupts()
     compiled = extension("worker._native") if native else None
     vm = create_engine(compiled, engine)
     companion = None if program is None else jail.Companion(program)
@@ -62,10 +62,10 @@ def main(fd: int, notes: int, *, native: bool = True, engine: str = DEFAULT_ENGI
     prepared = jail.prepare(for_forks=True)
     if companion is not None:
         companion.prepare(prepared)
-    _Zygote(*sockets, vm, jail, prepared, compiled if vm.is_native else None, companion).serve()
+    Zygote(*sockets, vm, jail, prepared, compiled if vm.is_native else None, companion).serve()
 
 
-class _Zygote:
+class Zygote:
     def __init__(
         self,
         host: _socket.socket,
@@ -344,7 +344,7 @@ def _greeting(layers: Any) -> bytes:
     return "\n".join(f"{layer.name}\t{layer.active:d}\t{layer.detail}" for layer in layers).encode()
 
 
-def _ignore_interrupts() -> None:
+def ignore_interrupts() -> None:
     import _signal  # type: ignore[import-not-found]  # built in; `signal` makes enumerations of it, which takes long
 
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)

@@ -6,10 +6,21 @@ d = {"a": 1}
 # calls: echo
 echo(value=[d.keys(), range(2, 3)])
 # next run
-# error: runtime
-# message: value.k is a dict_keys, which cannot leave the script: write list(k)
+# value: {"k": ["a"], "text": "dict_keys(['a'])"}
 k = d.keys()
-{"k": k}
+{"k": k, "text": str(k)}
+# next run
+# error: runtime
+# message: value[0][1] is a itertools._grouper, which cannot leave the script: write list(x)
+import itertools
+list(itertools.groupby([1, 1, 2]))
+# next run
+# value: "<function f at 0x10>"
+"<function f at 0x10>"
+# next run
+# value: ["<list_iterator object>"]
+rows = ["<list_iterator object>"]
+rows
 # next run
 # value: ["dict", "<class 'int'>", "range of keys", "<b>bold</b>"]
 [type(d).__name__, str(type(1)), "range of keys", "<b>bold</b>"]

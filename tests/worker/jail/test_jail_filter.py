@@ -9,7 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from moonbox.worker.jail.policy import ALLOWED, ARCHITECTURES, CHECKED, COMPANION, HOSTILE, NEWEST_KNOWN, numbers
+from moonbox.worker.jail.policy import (
+    ALLOWED,
+    ARCHITECTURES,
+    CHECKED,
+    COMPANION,
+    CONNECTED,
+    FILES,
+    HOSTILE,
+    NEWEST_KNOWN,
+    numbers,
+)
 from moonbox.worker.jail.seccomp import (
     ALLOW,
     INSTRUCTION,
@@ -174,10 +184,10 @@ def test_no_call_is_in_two_lists_and_each_has_a_number():
     assert sum(map(len, lists)) == len(set.union(*lists)) == len(ALLOWED) + len(checked) + len(HOSTILE)
     for architecture in ARCHITECTURES.values():
         own = numbers(architecture)
-        assert set(own) <= set.union(*lists, COMPANION)
+        assert set(own) <= set.union(*lists, COMPANION, FILES, CONNECTED)
         assert len(set(own.values())) == len(own)
         assert checked <= set(own)
-    assert set(numbers(ARCHITECTURES["x86_64"])) == set.union(*lists, COMPANION)
+    assert set(numbers(ARCHITECTURES["x86_64"])) == set.union(*lists, COMPANION, FILES, CONNECTED)
     assert set(COMPANION) & set(HOSTILE) == {"execve"}
     # The same rules for one call stand together: they are compiled as one.
     names = [rule.name for rule in CHECKED]

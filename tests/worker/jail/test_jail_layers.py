@@ -14,7 +14,7 @@ import pytest
 
 from moonbox.errors import UsageError
 from moonbox.worker import jail
-from moonbox.worker.jail.config import Prepared
+from moonbox.worker.jail.config import PreparedJail
 from moonbox.worker.jail.landlock import handled_rights
 from moonbox.worker.jail.layers import Layer, Plan, Step, Unavailable, attempt, enforce, outcomes, plan
 from moonbox.worker.jail.libc import Libc
@@ -202,7 +202,7 @@ def test_a_worker_whose_zygote_is_gone_already_ends_at_once(zygote):
 
 
 def test_config_refuses_what_cannot_work():
-    prepared = Prepared.__new__(Prepared)
+    prepared = PreparedJail.__new__(PreparedJail)
     good: dict[str, Any] = {"prepared": prepared, "keep_fds": (3, 4), "parent_pid": 1, "memory": 1}
     for changes, message in (
         ({"keep_fds": ()}, "keep_fds must name the worker's sockets, not be empty"),
@@ -218,7 +218,7 @@ def test_config_refuses_what_cannot_work():
 
 def test_a_platform_without_the_layers_is_told_why():
     """What macOS gets: the same steps, planned without the calls of Linux."""
-    prepared = Prepared(None, ())
+    prepared = PreparedJail(None, ())
     config = jail.JailConfig(prepared=prepared, keep_fds=(3, 4), parent_pid=os.getpid(), memory=MIB)
     why = f"only Linux has it; this is {sys.platform}"
     layers = {layer.name: layer for layer in config.before.layers + config.after.layers}

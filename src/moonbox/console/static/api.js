@@ -2,7 +2,8 @@
 
 import { parse, stringify } from "./json.js";
 
-const KEY = document.querySelector('meta[name="moonbox-key"]').content;
+const KEY = /name="moonbox-key" content="([\da-f]+)"/;
+let pageKey = document.querySelector('meta[name="moonbox-key"]').content;
 
 export class ApiError extends Error {
   constructor(status, { code = "failed", message = "the request failed", ...more } = {}) {
@@ -11,8 +12,15 @@ export class ApiError extends Error {
   }
 }
 
+/** The key belongs to the sign-in: after a new one, in this tab or another, the page takes that one's. */
+async function renewKey() {
+  const text = await fetch("/console/approvals", { redirect: "error" }).then((answer) => answer.text(), () => "");
+  const key = KEY.exec(text)?.[1] ?? pageKey;
+  return key !== pageKey && Boolean((pageKey = key));
+}
+
 export async function request(method, path, body) {
-  const headers = { Accept: "application/json", "X-Moonbox-Key": KEY };
+  const headers = { Accept: "application/json", "X-Moonbox-Key": pageKey };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let response;
   try {
@@ -29,6 +37,7 @@ export async function request(method, path, body) {
   if (response.status === 204) return null;
   const data = await response.text().then(parse).catch(() => ({}));
   if (response.status === 401) {
+    if (method !== "GET" && (await renewKey())) return request(method, path, body);
     document.dispatchEvent(new Event("signed-out"));
     throw new ApiError(401, { code: "signed_out", message: "your sign-in has ended; sign in again" });
   }

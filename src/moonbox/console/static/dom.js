@@ -72,3 +72,13 @@ export function toast(text, kind = "note") {
   $("#toasts").append(line);
   setTimeout(() => line.remove(), kind === "bad" ? 9000 : 4000);
 }
+
+/** Put a text into the clipboard; `said` is what the person is told. */
+export async function copy(text, said) {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast(said);
+  } catch {
+    toast(`The browser does not allow copying (${count(text.length)} characters).`, "bad");
+  }
+}

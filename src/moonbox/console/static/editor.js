@@ -1,7 +1,8 @@
 // The editor: a textarea with coloured text behind it, completion from the catalog, and marks at their lines.
 
 import { $, debounced, h } from "./dom.js";
-import { colouredLines } from "./highlight.js";
+import { colouredLines, isKeyword } from "./highlight.js";
+import { next, outdented, unit } from "./indent.js";
 
 const WORD = /[A-Za-z_][\w.]*$/;
 const MOST_CHOICES = 12;
@@ -20,6 +21,8 @@ export class Editor {
     this.marks = [];
     this.choices = [];
     this.chosen = 0;
+    this.moved = false; // a person went through the choices with the arrow keys
+    this.returned = null; // what stood before the line that was moved back last
     this.here = 0; // the line that is about to run
     this.leaving = false; // Escape was pressed: Tab leaves the editor
     this.edited = false; // since it was drawn
@@ -27,9 +30,10 @@ export class Editor {
     this.touched = false; // by a person, since the page set the text
     this.tell = debounced(350, changed);
     // Text of many lines comes as many events: what is shown follows once for all of them, with the next frame.
-    this.text.addEventListener("input", () => {
+    this.text.addEventListener("input", ({ inputType }) => {
       if (!this.edited) requestAnimationFrame(() => this.follow());
       this.edited = this.typed = this.touched = true;
+      if (inputType === "insertText") this.outdent();
     });
     this.text.addEventListener("scroll", () => this.scrolled());
     this.text.addEventListener("keydown", (event) => this.pressed(event));
@@ -127,10 +131,12 @@ export class Editor {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
       if (step) {
         this.chosen = (this.chosen + step + this.choices.length) % this.choices.length;
+        this.moved = true;
         this.drawChoices();
         return event.preventDefault();
       }
-      const enters = event.key === "Enter" && !event.ctrlKey && !event.metaKey && this.word !== "";
+      // Whoever types a whole line ends it with Enter: it takes a choice only where a person went to one.
+      const enters = event.key === "Enter" && !event.ctrlKey && !event.metaKey && this.moved;
       if (enters || event.key === "Tab") {
         this.take(this.choices[this.chosen]);
         return event.preventDefault();
@@ -154,17 +160,42 @@ export class Editor {
     } else if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
       const before = this.text.value.slice(0, this.text.selectionStart);
       const line = before.slice(before.lastIndexOf("\n") + 1);
-      const deeper = /(\bthen|\bdo|\belse|\brepeat|\{|\(|\bfunction\b[^)]*\))\s*$/.test(line) ? "  " : "";
-      this.insert("\n" + /^\s*/.exec(line)[0] + deeper);
+      this.insert("\n" + next(line, this.language));
+      this.hide();
       event.preventDefault();
     }
   }
 
   indent(less) {
     const { selectionStart: start, selectionEnd: end, value } = this.text;
-    if (less || value.slice(start, end).includes("\n")) return this.changeLines((line) => (less ? line.replace(/^( {1,2}|\t)/, "") : line && `  ${line}`));
-    this.insert("  ");
+    const step = unit(this.language);
+    const shorter = new RegExp(`^( {1,${step.length}}|\\t)`);
+    if (less || value.slice(start, end).includes("\n")) return this.changeLines((line) => (less ? line.replace(shorter, "") : line && step + line));
+    this.insert(step);
     this.hide();
+  }
+
+  /** The word or bracket that ends a block goes back to where the block began; what it becomes the start of does not. */
+  outdent() {
+    const { selectionStart: at, selectionEnd: end, value } = this.text;
+    if (at !== end) return;
+    const start = value.lastIndexOf("\n", at - 1) + 1;
+    const line = value.slice(start, at);
+    const known = this.returned;
+    this.returned = null;
+    if (known?.start === start && /\w$/.test(known.text) && /^\w/.test(line.slice(known.text.length)) && line.startsWith(known.text)) {
+      return this.lead(start, line, known.lead); // `end` has become `ending`
+    }
+    const back = /\w/.test(value[at] ?? "") ? null : outdented(value.slice(0, at), this.language);
+    if (back === null) return;
+    this.lead(start, line, back);
+    this.returned = { start, text: back + line.trimStart(), lead: /^\s*/.exec(line)[0] };
+  }
+
+  /** Let a line that ends at the caret begin with this. */
+  lead(start, line, lead) {
+    this.text.setSelectionRange(start, start + line.length);
+    document.execCommand("insertText", false, lead + line.trimStart());
   }
 
   /** Comment the selected lines, or take the comments away where each has one. */
@@ -205,10 +236,12 @@ export class Editor {
   }
 
   complete(always = false) {
-    this.typed = false;
+    this.typed = this.moved = false;
     const word = this.word;
     const { words, eager } = this.names(this.text.value, this.text.value.slice(0, this.text.selectionStart));
     if (!always && word.length < (eager ? 0 : 2)) return this.hide();
+    // What is a whole word by itself is meant as it is.
+    if (!always && word && (isKeyword(word, this.language) || words.some(({ name }) => name === word))) return this.hide();
     const low = word.toLowerCase();
     const known = words.filter(({ name }) => name !== word);
     const starts = known.filter(({ name }) => name.toLowerCase().startsWith(low));

@@ -21,6 +21,8 @@ const SPACE = /[ \t\r]+/y;
 const NUMBER = /0[xX][\da-fA-F]+(?:\.[\da-fA-F]*)?|\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const NAME = /[A-Za-z_]\w*/y;
 
+export const isKeyword = (word, language) => WORDS[language].has(word);
+
 /** The source as a list of [kind, text]; the texts joined are the source. */
 export function tokens(source, language = "lua") {
   const words = WORDS[language] ?? LUA_WORDS;

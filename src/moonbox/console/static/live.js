@@ -63,7 +63,7 @@ export class Live {
     if (this.source) return;
     if (found === "live") this.timer = setTimeout(() => this.open(), wait);
     else this.state(found);
-    if (found === "offline") this.timer = setTimeout(() => this.reach(), RETRY);
+    if (found !== "live") this.timer = setTimeout(() => this.reach(), RETRY); // a person may sign in in another tab
   }
 
   /** The page is hidden: one of the hidden tabs goes on to listen, so that its title and notifications count. */

@@ -17,13 +17,14 @@ const language = () => $("#language").value;
 const status = $("#status");
 const problems = $("#problems");
 const timeline = new Timeline($("#timeline"));
-const live = shell({ started, output, progress, call, pause, done, lost, approval: ask, answered: settled, caughtUp: compareQuestions });
+const live = shell({ started, output, progress, call, pause, done, lost, approval: ask, answered: settled, caughtUp: compareQuestions, connected });
 const tools = new Map(page.catalog.tools.map(({ call: name, signature }) => [name, signatureParameters(signature)]));
 let names = [];
 let session = null;
 let shown = "";
 let pointed = 0;
 let state = "idle";
+let isConnected = true;
 
 const editor = new Editor($("#editor"), {
   names: (source, before) => completions(source, before),
@@ -212,6 +213,7 @@ function say(text, kind = "") {
 
 function started(event) {
   setState("running");
+  ran = event.source;
   pointed = 0;
   say("running…");
   $("#output").textContent = "";
@@ -290,7 +292,7 @@ function done({ run, report }) {
   else say(`ok · ${facts.join(" · ")}`, "good");
   if (run.output_cut) $("#output").append(`\n… ${count(run.output_cut)} more bytes were printed and are lost`);
   showValues(run);
-  showError(error, run.state_lost);
+  if (editor.source === ran) showError(error, run.state_lost); // its lines are those of the text that ran
   showModel(report, run.media);
   timeline.show({ run: run.id, ...report.timeline });
   $("#record").hidden = false;
@@ -307,6 +309,14 @@ function waitedFor(calls) {
     until = Math.max(until, end);
   }
   return sum;
+}
+
+/** Without a connection nobody knows whether the run goes on. */
+function connected(yes) {
+  if (state === "idle" || yes === isConnected) return;
+  isConnected = yes;
+  if (yes) say(state === "paused" ? "paused" : "running…");
+  else say("no connection: whether the run goes on is not known", "bad");
 }
 
 function lost({ message }) {
@@ -472,15 +482,17 @@ function catalogNames(catalog) {
 function completions(source, before) {
   const place = callAt(before.slice(-20_000), editor.language);
   const tool = place && place.key && tools.get(place.call);
-  if (!tool) return { words: [...names, ...localNames(source)], eager: false };
+  if (!tool) return { words: [...names, ...localNames(before, source.slice(before.length))], eager: false };
   const sign = { rhai: ": ", python: "=" }[editor.language] ?? " = ";
   const left = tool.filter(({ name }) => !place.given.has(name)).sort((a, b) => b.required - a.required);
   return { words: left.map(({ name, type, required }) => ({ name, detail: `${type} · ${required ? "required" : "optional"}`, insert: name + sign })), eager: (editor.language === "python" ? /[(,\s]$/ : /[{,\s]$/).test(before) };
 }
 
-function localNames(source) {
+/** The words of a script, without the one that is being written. */
+function localNames(before, after) {
   const taken = new Set(names.map(({ name }) => name));
-  const found = new Set(source.slice(0, 50_000).match(/\b[A-Za-z_]\w{2,}\b/g) ?? []);
+  const source = `${before.slice(-50_000).replace(/\w+$/, "")} ${after.slice(0, 50_000).replace(/^\w+/, "")}`;
+  const found = new Set(source.match(/\b[A-Za-z_]\w{2,}\b/g) ?? []);
   return [...found].filter((name) => !taken.has(name)).map((name) => ({ name, detail: "in this script" }));
 }
 
@@ -565,7 +577,7 @@ for (const [digit, tab, name] of [["1", "result", "Result"], ["2", "model", "Mod
 questionKeys($("#questions"));
 
 // A call that is not answered yet grows on the timeline.
-setInterval(() => state === "running" && timeline.tick(), 200);
+setInterval(() => state === "running" && isConnected && timeline.tick(), 200);
 
 setLanguage(language());
 open();

@@ -1,6 +1,7 @@
 // What every page has: navigation by keys, the theme, the help, messages about the server, and what waits for approval.
 
 import { get } from "./api.js";
+import { closeAside } from "./aside.js";
 import { $, $$, h, plural, toast, when } from "./dom.js";
 import { key, listen, showHelp } from "./keys.js";
 import { Live } from "./live.js";
@@ -18,7 +19,7 @@ export function shell(handlers = {}) {
     return Boolean($("[data-search]"));
   });
   key("Escape", "Close, or leave a field", () => {
-    if ($("dialog[open]")) return false;
+    if ($("dialog[open]") || closeAside()) return false;
     document.activeElement?.blur?.();
     return false;
   });
@@ -59,7 +60,10 @@ export function shell(handlers = {}) {
     },
     opened: catchUp,
     resync: catchUp,
-    state: (name) => showState(name, () => live.reach()),
+    state: (name) => {
+      showState(name, () => live.reach());
+      handlers.connected?.(name === "live");
+    },
   });
   return live;
 }
@@ -108,6 +112,7 @@ function notify(question) {
 /** A message across the page: [label, job] are its buttons. */
 export function banner(kind, text, ...buttons) {
   const place = $("#banner");
+  if (text && place.dataset.kind === kind && $("span", place)?.textContent === text) return;
   place.hidden = !text;
   place.dataset.kind = kind;
   place.replaceChildren(h("span", {}, text), ...buttons.map(([label, job]) => h("button", { type: "button", class: "button", onClick: job }, label)));
@@ -115,8 +120,8 @@ export function banner(kind, text, ...buttons) {
 
 function showState(name, reconnect) {
   if (name === "offline") banner(name, "The server does not answer. Is moonbox still running? This page keeps trying.", ["Try now", reconnect]);
-  else if (name === "signed-out") banner(name, "The server was restarted, or your sign-in has ended.", ["Sign in again", () => location.reload()]);
-  else if ($("#banner").dataset.kind === "offline") banner("", "");
+  else if (name === "signed-out") banner(name, "Your sign-in has ended.", ["Sign in again", () => location.reload()]);
+  else if (["offline", "signed-out"].includes($("#banner").dataset.kind)) banner("", "");
 }
 
 function nextTheme() {

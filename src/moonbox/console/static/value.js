@@ -18,7 +18,7 @@ const BASE64 = /^[A-Za-z0-9+/=\s]*$/;
 export function valueView(value, name = "value") {
   const views = [["tree", "Tree", () => h("div", { class: "scroll rows", tabindex: "0", role: "region", "aria-label": "Value" }, tree(value, name))]];
   const rows = asRows(value);
-  if (rows) views.unshift(["table", "Table", () => table(rows, cell)]);
+  if (rows) views.unshift(["table", "Table", () => table(rows, cell, (value) => tree(value, null))]);
   const series = asSeries(value);
   if (series) views.push(["plot", "Plot", () => plot(series)]);
   const medium = asMedium(value);
@@ -149,12 +149,12 @@ function asRows(value) {
   return columns.length <= MOST_COLUMNS ? { columns: columns.sort(byName), rows: value } : null;
 }
 
-/** In a table whose rows have one height, a large value opens below it. */
-function cell(value, open) {
+/** A cell has one line; what has more is shown at the side. Small tables show media where they are. */
+function cell(value, open, small) {
   if (value === undefined) return "";
-  if (isLeaf(value) && (typeof value !== "string" || value.length < 40)) return leaf(value);
-  if (!open) return isLeaf(value) ? leaf(value) : node(null, value);
-  return h("button", { type: "button", class: "cell", onClick: () => open(tree(value, null)) }, isLeaf(value) ? value.slice(0, 200) : preview(value));
+  if (small && !isLeaf(value) && holdsMedium(value)) return node(null, value);
+  if (isLeaf(value) && (typeof value !== "string" || (value.length < 40 && !value.includes("\n")))) return leaf(value);
+  return h("button", { type: "button", class: "cell", onClick: open }, isLeaf(value) ? value.slice(0, 200) : preview(value));
 }
 
 // Plots

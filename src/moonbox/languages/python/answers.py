@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 
-from moonbox.languages.python.encode import Refused
+from moonbox.languages.python.encode import CannotLeave
 from moonbox.languages.python.rewriting import parameter
 
 TYPE_CHECKING = False  # see worker/protocol.py: a worker starts without `typing`
@@ -24,7 +25,7 @@ class Stopped(Exception):
     """The host has ended the run."""
 
 
-class Calls:
+class ScriptCalls:
     """Numbers the calls of a session, sends them, and sorts the answers."""
 
     def __init__(self) -> None:
@@ -103,7 +104,7 @@ class Calls:
             raise Stopped
         try:
             number = self._enter(target, arguments)
-        except Refused as problem:
+        except CannotLeave as problem:
             return {"exception": TypeError(f"{name}: {problem}")}
         if not awaited:
             return self._outcome(*self._wait_for(number))
@@ -176,17 +177,46 @@ class Calls:
         tool = value.get("tool")
         text = f"{tool}: {value.get('message')}" if tool else str(value.get("message"))
         self.failures[text] = value
-        return {"exception": RuntimeError(text)}
+        return {"exception": _exception(value)(text)}
+
+    def failure_of(self, problem: Any) -> Mapping[str, Any] | None:
+        """The failure of a tool that was raised as this exception."""
+        failure = self.failures.get(_text(problem))
+        return failure if failure is not None and _exception(failure) is type(problem) else None
 
     def _failure(self, problem: Any) -> dict[str, Any]:
         """The fields of a caught error."""
-        known = self.failures.get(str(problem))
-        fields = {"code": None, "message": str(problem), "tool": None, "retryable": False, "data": None}
-        return fields if known is None else {**fields, **known}
+        fields = {"code": None, "message": _text(problem), "tool": None, "retryable": False, "data": None}
+        return {**fields, **(self.failure_of(problem) or {})}
 
     def _form(self, tool: str) -> Any:
         """The name of a tool, and how it is paged; None where there is no such tool."""
         return {"tool": tool, **self._forms[tool]} if isinstance(tool, str) and tool in self._forms else None
 
 
-_LOCAL: dict[str, Callable[..., Any]] = {"failure": Calls._failure, "_form": Calls._form}
+_LOCAL: dict[str, Callable[..., Any]] = {
+    "failure": ScriptCalls._failure,
+    "_failure": ScriptCalls._failure,
+    "_form": ScriptCalls._form,
+}
+
+
+def _text(problem: Any) -> str:
+    return str(problem.args[0]) if isinstance(problem, KeyError) and problem.args else str(problem)  # not quoted
+
+
+def _exception(failure: Mapping[str, Any]) -> type[Exception]:
+    """What a failure is raised as: the exception of Python that the tool raised, as far as Monty has it."""
+    name = str(failure.get("message")).partition(":")[0].replace("JSONDecodeError", "ValueError")
+    kind = getattr(builtins, name, None) if name.isidentifier() else None
+    if not (isinstance(kind, type) and issubclass(kind, Exception)):
+        return _OF_CODES.get(str(failure.get("code")), RuntimeError)
+    return next((known for known in kind.__mro__ if known in _EXCEPTIONS), RuntimeError)
+
+
+_OF_CODES = {"timeout": TimeoutError, "denied": PermissionError}
+_EXCEPTIONS = (
+    *(AssertionError, AttributeError, FileExistsError, FileNotFoundError, IndexError, IsADirectoryError, KeyError),
+    *(LookupError, NotADirectoryError, NotImplementedError, OverflowError, PermissionError, RuntimeError, TimeoutError),
+    *(TypeError, OSError, ValueError, ZeroDivisionError, ArithmeticError),
+)

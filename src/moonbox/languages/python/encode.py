@@ -8,22 +8,28 @@ from math import isfinite
 
 TYPE_CHECKING = False  # see worker/protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
+
+    _Path = tuple[Any, Any]
+    """The place above, and the key there; at the top None, and a name."""
 
 _INTEGERS = 1 << 63
 _NODES_FOR_EACH = 20  # elements that a value may have in all, for each that one list may have
-_SHORTEST = 500  # characters of an iterator's text that a message quotes
-_TEXTS = ("<", "dict_", "range(")
-_NO_DATA = re.compile(  # what Monty makes of values that are none
-    r"<(?P<what>function|coroutine|module)\b.{1,200}>|<(?P<iterator>\w+_iterator) object>"
-    r"|(?P<view>dict_(?:keys|values|items))\(\[.*\]\)|(?P<range>range)\(-?\d+, -?\d+(?:, -?\d+)?\)",
+_LONGEST = 500  # characters of a key that a message quotes
+_MOST_QUESTIONS = 1000
+_TEXTS = ("<", "dict_", "range(", "slice(", "re.compile(", "functools.partial(")
+_NO_DATA = re.compile(  # what Monty's client makes of values that are none: only Monty knows whether it is a text
+    r"<(?P<kind>function|coroutine|module|built-in function|bound method)\b.{1,200}>"
+    r"|<(?P<object>[\w.]+) (?:\S+ )?(?:object\b|@).{0,9999}>"
+    r"|(?P<view>dict_(?:keys|values|items))\(\[.*\]\)|(?P<range>range)\(-?\d+, -?\d+(?:, -?\d+)?\)"
+    r"|(?P<other>slice|re\.compile|functools\.partial)\(.{0,9999}\)",
     re.DOTALL,
 )
 _dump = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
 
-class Refused(Exception):
+class CannotLeave(Exception):
     """A value that cannot leave the script."""
 
 
@@ -45,25 +51,35 @@ class Encoder:
         self._nan = bool(limits.get("allow_nan"))
         self._most = min(self._array * _NODES_FOR_EACH, limits["max_memory"] // 64)
         self._nodes = 0
+        self._ask: Callable[[str], Any] = _unknown
+        self._questions = 0
 
-    def encode(self, value: Any, name: str) -> bytes:
-        """The JSON of a value; `name` is what messages call it."""
-        return _dump(self._wire(value, name, 0)).encode("utf-8", "replace")
+    def encode(self, value: Any, name: str, ask: Callable[[str], Any] | None = None) -> bytes:
+        """The JSON of a value; `name` is what messages call it.
 
-    def _wire(self, value: Any, path: str, depth: int) -> Any:
+        `ask` gives the type of a part of it in the script, and its elements where it is a view or a range.
+        """
+        self._ask = ask or _unknown
+        return _dump(self._wire(value, (None, name), 0)).encode("utf-8", "replace")
+
+    def _wire(self, value: Any, path: _Path, depth: int) -> Any:
         kind = type(value)
         if kind is str:
+            if value.startswith(_TEXTS) and (found := _NO_DATA.fullmatch(value)) is not None:
+                return self._shown(value, found, path, depth)
             return self._text(value, path)
         if value is None or kind is bool:
             return value
         if kind is int:
             if not -_INTEGERS <= value < _INTEGERS:
-                raise Refused(f"{path} is an integer of more than 64 bits: write str({_last(path)}) or float(…)")
+                raise CannotLeave(
+                    f"{_written(path)} is an integer of more than 64 bits: write str({_last(path)}) or float(…)"
+                )
             return value
         if kind is float:
             return self._number(value, path)
         if depth >= self._depth:
-            raise TooLarge("depth", f"{path} is nested deeper than max_depth = {self._depth}")
+            raise TooLarge("depth", f"{_written(path)} is nested deeper than max_depth = {self._depth}")
         if isinstance(value, dict):
             return self._mapping(value, path, depth + 1)
         if isinstance(value, (list, tuple, range)) or kind.__name__ == "deque":
@@ -74,7 +90,7 @@ class Encoder:
             return {"\x01b": self._text(value.decode("latin-1"), path)}
         return self._object(value, path, depth)
 
-    def _object(self, value: Any, path: str, depth: int) -> Any:
+    def _object(self, value: Any, path: _Path, depth: int) -> Any:
         """Dates, paths and instances of classes as the data that they stand for."""
         if hasattr(value, "isoformat"):
             return value.isoformat()
@@ -82,7 +98,7 @@ class Encoder:
             return value.total_seconds()
         name = type(value).__name__
         if name == "MontyClassProxy":
-            return self._mapping(value.attributes, path, depth + 1)
+            return self._mapping(value.attributes, path, depth + 1, of_object=True)
         if name in ("Decimal", "UUID") or hasattr(value, "__fspath__"):
             return str(value)
         what = {
@@ -90,55 +106,86 @@ class Encoder:
             "MontyStdTypeProxy": "a function",
             "ExternalModule": "a module",
         }.get(name, name)
-        raise Refused(f"{path} is {what}, which cannot leave the script")
+        raise CannotLeave(f"{_written(path)} is {what}, which cannot leave the script")
 
-    def _text(self, value: str, path: str) -> str:
-        if value.startswith(_TEXTS) and (found := _NO_DATA.fullmatch(value)) is not None:
-            instead = {"coroutine": "await it", None: f"write list({_last(path)})"}.get(found["what"])
-            what = found["what"] or found["iterator"] or found["view"] or found["range"]
-            raise Refused(f"{path} is a {what}, which cannot leave the script" + (f": {instead}" if instead else ""))
+    def _shown(self, value: str, found: re.Match[str], path: _Path, depth: int) -> Any:
+        """A text, or what Monty's client shows as that text."""
+        self._questions += 1
+        answer = self._ask(_place(path)) if self._questions <= _MOST_QUESTIONS else None
+        kind, elements = answer if isinstance(answer, list) else ("", None)
+        if kind == "str":
+            return self._text(value, path)
+        if isinstance(elements, list):
+            return self._wire(elements, path, depth)
+        what = next(each for each in found.groups() if each)
+        instead = f": write list({_last(path)})" if "iter" in what or found["view"] or found["range"] else ""
+        instead = ": await it" if what == "coroutine" else instead
+        raise CannotLeave(f"{_written(path)} is a {what}, which cannot leave the script{instead}")
+
+    def _text(self, value: str, path: _Path) -> str:
         size = len(value) if value.isascii() else len(value.encode("utf-8", "replace"))
         if size > self._string:
-            raise TooLarge("string", f"{path} is a string of {size} bytes; max_string is {self._string}")
+            raise TooLarge("string", f"{_written(path)} is a string of {size} bytes; max_string is {self._string}")
         return value
 
-    def _number(self, value: float, path: str) -> Any:
+    def _number(self, value: float, path: _Path) -> Any:
         if isfinite(value):
             return value
         if not self._nan:
             what = "NaN (not a number)" if value != value else "infinity" if value > 0 else "-infinity"
-            raise Refused(f"{path} is {what}, which is not a JSON number")
+            raise CannotLeave(f"{_written(path)} is {what}, which is not a JSON number")
         return {"\x01f": "nan" if value != value else "inf" if value > 0 else "-inf"}
 
-    def _count(self, size: int, path: str) -> None:
+    def _count(self, size: int, path: _Path) -> None:
         if size > self._array:
-            raise TooLarge("array", f"{path} has {size} elements; max_array is {self._array}")
+            raise TooLarge("array", f"{_written(path)} has {size} elements; max_array is {self._array}")
         self._nodes += size
         if self._nodes > self._most:
-            raise TooLarge("array", f"{path} and what was sent before have more than {self._most} elements")
+            raise TooLarge("array", f"{_written(path)} and what was sent before have more than {self._most} elements")
 
-    def _sequence(self, value: Any, path: str, depth: int) -> list[Any]:
+    def _sequence(self, value: Any, path: _Path, depth: int) -> list[Any]:
         self._count(len(value), path)
-        return [self._wire(item, f"{path}[{index}]", depth) for index, item in enumerate(value)]
+        return [self._wire(item, (path, index), depth) for index, item in enumerate(value)]
 
-    def _mapping(self, value: dict[Any, Any], path: str, depth: int) -> Any:
+    def _mapping(self, value: dict[Any, Any], path: _Path, depth: int, *, of_object: bool = False) -> Any:
         self._count(len(value), path)
-        pairs = [(self._key(key, path), self._wire(item, _below(path, key), depth)) for key, item in value.items()]
+        below = (path, None) if of_object else path  # None: what follows is an attribute
+        pairs = [(self._key(key, path), self._wire(item, (below, key), depth)) for key, item in value.items()]
         if all(type(key) is str and not key.startswith("\x01") for key, _ in pairs):
             return dict(pairs)
         return {"\x01m": [list(pair) for pair in pairs]}
 
-    def _key(self, key: Any, path: str) -> str | int:
+    def _key(self, key: Any, path: _Path) -> str | int:
         if type(key) is str:
             return self._text(key, path)
         if type(key) is int and -_INTEGERS <= key < _INTEGERS:
             return key
-        raise Refused(f"{path} has a key that is a {type(key).__name__}; keys must be strings or integers: str(key)")
+        raise CannotLeave(
+            f"{_written(path)} has a key that is a {type(key).__name__}; keys must be strings or integers: str(key)"
+        )
 
 
-def _below(path: str, key: Any) -> str:
-    return f"{path}.{key}" if type(key) is str and key.isidentifier() else f"{path}[{repr(key)[:_SHORTEST]}]"
+def _written(path: _Path) -> str:
+    """The place in a message."""
+    above, key = path
+    if above is None or key is None:
+        return str(key) if above is None else _written(above)
+    is_word = type(key) is str and key.isidentifier()
+    return _written(above) + (f".{key}" if is_word else f"[{repr(key)[:_LONGEST]}]")
 
 
-def _last(path: str) -> str:
-    return "x" if path in ("value", "argument") else path.rpartition(".")[2]
+def _place(path: _Path) -> str:
+    """The place as a script writes it."""
+    above, key = path
+    if above is None:
+        return ""
+    return f"{_place(above[0])}.{key}" if above[0] is not None and above[1] is None else f"{_place(above)}[{key!r}]"
+
+
+def _last(path: _Path) -> str:
+    above, key = path
+    return key if above is not None and type(key) is str and key.isidentifier() else "x"
+
+
+def _unknown(_: str) -> None:
+    return None

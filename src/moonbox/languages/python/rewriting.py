@@ -1,79 +1,138 @@
-"""What Monty lacks and plain text can supply: a script is rewritten, line by line, before it is run.
+"""What Monty lacks and a script's syntax tree can supply: the tree is changed before the script is run.
 
 - modules that Monty does not have are ours (`import statistics`, see prelude/);
-- `del d["a"]`, methods as values (`key=d.get`, `map(str.upper, …)`) and `next(x for x in …)` become what Monty runs;
-- `e.code` of a caught error reads the failure of the tool;
-- `d.keys()`, `range(n)` and the like become lists where they leave the script;
-- functions for `parallel_map` become coroutines, so that their calls are made together.
+- `del`, methods as values (`key=d.get`) and `next(x for x in …)` become what Monty runs;
+- `except ToolError` and the fields of a caught error know the failures of tools;
+- views and ranges that are written as an argument of a tool become lists;
+- functions for `parallel_map` become coroutines, so that their calls are made together;
+- lines.py keeps the lines of errors that leave a `try`.
 
-Lines stay where they are. A text that Python's own parser refuses is left alone: Monty says what is wrong with it.
+What a name holds is asked when the script runs (prelude/functions.monty), never guessed. A text that Python's own
+parser refuses is left alone: Monty says what is wrong with it.
 """
 
 from __future__ import annotations
 
 import ast
 import symtable
-from collections import Counter
+import warnings
+from collections import Counter, deque
+from copy import deepcopy
+from datetime import date, datetime, time, timedelta
+
+from moonbox.languages.python.lines import CAUGHT, UNBOUND, Places, call, guarded, name, placed
 
 TYPE_CHECKING = False  # see worker/protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
+    from typing import Any
 
-_TAKES_FUNCTION = frozenset({"map", "filter", "sorted", "min", "max", "reduce", "defaultdict", "sort"})
 _VIEWS = frozenset({"keys", "values", "items"})
-_TYPES = frozenset({"str", "dict", "list", "set", "tuple", "bytes", "int", "float"})
 _OF_FAILURES = frozenset({"code", "message", "tool", "retryable", "data"})
 _PARALLEL = frozenset({"parallel_map", "parallel_settle"})
 _GATHERS = frozenset({"asyncio.gather", "gather"})
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-_SCOPES = (*_FUNCTIONS, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_VALUES = (ast.Constant, ast.Compare, ast.JoinedStr)  # a text that one of them gives is a text
+_TYPES = (str, bytes, int, float, list, tuple, dict, set, frozenset, Counter, deque, date, datetime, time, timedelta)
+METHODS = {kind.__name__: frozenset(each for each in dir(kind) if not each.startswith("_")) for kind in _TYPES}
+"""The methods of each type, which Monty calls but does not give as values."""
+OF_CLASSES = {
+    kind.__name__: frozenset(
+        each
+        for each in METHODS[kind.__name__]
+        if isinstance(vars(kind).get(each), staticmethod) or getattr(getattr(kind, each), "__self__", None) is kind
+    )
+    for kind in _TYPES
+}
+"""Those of them that belong to the type itself."""
+_ANY_METHOD = frozenset().union(*METHODS.values())
+TWIN = "_c_"
+"""Before the name of a coroutine that does what a function of the script does."""
 MOST_CHARACTERS = 200_000
 """Longer scripts are not rewritten."""
 
 
-class Rewritten:
+class Rewritten(Places):
     """A script as it is run."""
 
-    __slots__ = ("awaited", "before", "caught", "changed", "has_tools", "modules", "text")
-
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.before: list[Rewritten] = []
-        """Functions to define first."""
+        super().__init__(text)
         self.modules: list[str] = []
         """Modules of ours that it imports."""
         self.awaited: set[tuple[int, int]] = set()
         """Where the calls of tools begin and end, in bytes, whose results are awaited."""
-        self.changed: set[int] = set()
-        """Lines whose columns are not those of the original."""
         self.caught: set[int] = set()
-        """Lines whose errors the script catches."""
+        """Lines of the original whose errors the script catches."""
         self.has_tools = False
+        self.is_guarded = False
+        """Whether errors that leave a `try` are noted."""
+        self.value = ""
+        """The name of the script's value."""
 
 
-def rewrite(source: str, is_tool: Callable[[str], bool], modules: Collection[str], number: int) -> Rewritten:
-    """The script as Monty runs it; `modules` are those that we supply."""
+def rewrite(
+    source: str, is_tool: Callable[[str], bool], modules: Collection[str], number: int, taken: Collection[str] = ()
+) -> Rewritten:
+    """The script as Monty runs it; `modules` are those that we supply, `taken` are globals of earlier scripts."""
     tree = parsed(source)
     if tree is None:
         return Rewritten(source)
-    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    try:
+        return _rewritten(source, tree, is_tool, modules, number, taken)
+    except (RecursionError, MemoryError, ValueError):
+        return Rewritten(source)
 
-    def is_called(name: str) -> bool:
-        return name not in own and is_tool(name)
 
-    done = _Rewriter(source, tree, is_called, modules, number).rewritten()
-    tree = tree if done.text == source else parsed(done.text)
-    if tree is not None:
-        done.awaited = _awaited_places(done.text, tree, is_called)
-        done.has_tools = any(is_called(dotted(call.func)) for call in _calls(tree))
-        tries = [node.body for node in ast.walk(tree) if isinstance(node, ast.Try)]
-        done.caught = {line for body in tries for line in range(body[0].lineno, (body[-1].end_lineno or 0) + 1)}
+def _rewritten(
+    source: str,
+    tree: ast.Module,
+    is_tool: Callable[[str], bool],
+    modules: Collection[str],
+    number: int,
+    taken: Collection[str],
+) -> Rewritten:
+    nodes = list(ast.walk(tree))
+    own = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+
+    def is_called(written: str) -> bool:
+        return written not in own and is_tool(written)
+
+    done = Rewritten(source)
+    done.has_tools = any(is_called(dotted(each.func)) for each in _calls(tree))
+    tries = [node.body for node in nodes if isinstance(node, ast.Try) and node.handlers]
+    done.caught = {line for body in tries for line in range(body[0].lineno, (body[-1].end_lineno or 0) + 1)}
+    rewriter = _Rewriter(tree, is_called, modules, {*_bound(nodes), *taken})
+    new = rewriter.visit(tree)
+    done.modules = rewriter.modules
+    done.is_guarded = guarded(new, number)
+    if rewriter.changed or done.is_guarded:
+        done.put(new)
+        tree = done.tree
+    lines = _Lines(done.text)
+    done.awaited = {lines.span(each) for each in _awaited(tree, is_called)}
+    _keep_value(done, tree, lines)
     return done
 
 
-def _awaited_places(text: str, tree: ast.Module, is_tool: Callable[[str], bool]) -> set[tuple[int, int]]:
-    lines = _Lines(text)
-    return {lines.span(call) for call in _awaited(tree, is_tool)}
+def _keep_value(done: Rewritten, tree: ast.Module, lines: _Lines) -> None:
+    """Give the value a name, by which more can be asked of it."""
+    last = tree.body[-1] if tree.body else None
+    if not isinstance(last, ast.Expr):
+        return
+    if isinstance(last.value, (ast.Name, *_VALUES)):
+        done.value = last.value.id if isinstance(last.value, ast.Name) else '""'
+        return
+    start, end = lines.span(last.value)
+    statement = lines.span(last)
+    start, end = min(start, statement[0]), max(end, statement[1])  # with the parentheses around it
+    opening = b"_0=("
+    done.text = (
+        lines.data[:start] + opening + lines.data[start:end] + b")" + lines.data[end:].rstrip(b"\\ \n") + b"\n_0"
+    ).decode("utf-8", "replace")
+    done.value = "_0"
+    done.shift = (last.lineno, last.col_offset, len(opening))
+    done.awaited = {(a, b) if a < start else (a + len(opening), b + len(opening)) for a, b in done.awaited}
 
 
 def parsed(source: str) -> ast.Module | None:
@@ -81,7 +140,9 @@ def parsed(source: str) -> ast.Module | None:
     if len(source) > MOST_CHARACTERS:
         return None
     try:
-        return ast.parse(source)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -89,7 +150,9 @@ def parsed(source: str) -> ast.Module | None:
 def symbols(source: str) -> list[tuple[bool, symtable.Symbol]]:
     """Every name of a script in each scope that has it, and whether that is the outermost."""
     try:
-        tables = [symtable.symtable(source, "script", "exec")]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tables = [symtable.symtable(source, "script", "exec")]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     for table in tables:
@@ -134,198 +197,282 @@ class _Lines:
         return start + node.col_offset, end + (node.end_col_offset or 0)
 
 
-class _Rewriter:
+class _Rewriter(ast.NodeTransformer):
+    """Changes a tree. A new node has the place of what it stands for."""
+
     def __init__(
-        self, source: str, tree: ast.Module, is_tool: Callable[[str], bool], modules: Collection[str], number: int
+        self, tree: ast.Module, is_tool: Callable[[str], bool], modules: Collection[str], bound: set[str]
     ) -> None:
-        self.edits: list[tuple[int, int, bytes]] = []
-        self._lines = _Lines(source)
-        self._done = Rewritten(source)
+        self.changed = False
+        self.modules: list[str] = []
         self._is_tool = is_tool
-        self._modules = modules
-        self._number = number
+        self._ours = modules
+        self._bound = bound
         self._errors: list[str] = []
-        self._apart: set[ast.AST] = set()  # handled as a whole
-        self._coroutines = self._made_coroutines(tree)
-        self._visit(tree, inside=None)
-        if tree.body and isinstance(tree.body[-1], ast.Expr):
-            self._leave(tree.body[-1].value)
+        self._handed = _handed(tree, is_tool)
+        self._awaited = {id(each) for each in _awaited(tree, is_tool)}
+        self._is_coroutine = False
+        self._is_inside = False  # of an expression with variables of its own, or that is evaluated again
+        self._before: list[ast.stmt] = []  # statements to put before the current one
+        self._hoisted = 0
 
-    def rewritten(self) -> Rewritten:
-        data, done = self._lines.data, self._done
-        parts: list[bytes] = []
-        at = 0
-        for start, end, text in sorted(self.edits, key=lambda edit: edit[:2]):
-            if start >= at:  # not inside of what was replaced
-                parts += (data[at:start], text)
-                at = end
-                done.changed.add(data.count(b"\n", 0, start) + 1)
-        done.text = (b"".join(parts) + data[at:]).decode("utf-8", "replace")
-        return done
+    def visit(self, node: ast.AST) -> Any:
+        if not isinstance(node, ast.stmt):
+            return super().visit(node)
+        outer, self._before = self._before, []
+        new = super().visit(node)
+        before, self._before = self._before, outer
+        return [*before, *(new if isinstance(new, list) else [new])] if before else new
 
-    def _replace(self, node: ast.expr | ast.stmt, text: str) -> None:
-        start, end = self._lines.span(node)
-        lines = self._lines.data.count(b"\n", start, end)
-        self.edits.append((start, end, text.encode() + b"\n" * lines))
+    def _new(self, node: Any, old: ast.AST) -> Any:
+        self.changed = True
+        return placed(node, old)
 
-    def _put_around(self, node: ast.expr, opening: bytes) -> None:
-        start, end = self._lines.span(node)
-        self.edits += [(start, start, opening), (end, end, b")")]
+    def _is_builtin(self, function: ast.expr, word: str) -> bool:
+        return isinstance(function, ast.Name) and function.id == word and word not in self._bound
 
-    def _text(self, node: ast.expr | ast.stmt) -> str:
-        start, end = self._lines.span(node)
-        return self._lines.data[start:end].decode("utf-8", "replace")
+    # Statements
 
-    def _made_coroutines(self, tree: ast.Module) -> set[str]:
-        """Functions that are only handed to `parallel_map`, and call tools."""
-        handed = {
-            call.args[0].id
-            for call in _calls(tree)
-            if dotted(call.func) in _PARALLEL and call.args and isinstance(call.args[0], ast.Name)
-        }
-        nodes = list(ast.walk(tree))
-        used = Counter(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
-        defined = Counter(node.name for node in nodes if isinstance(node, ast.FunctionDef))
-        return {name for name in handed if used[name] == defined[name] == 1}
+    def visit_Import(self, node: ast.Import) -> Any:
+        return self._imported(node, "")
 
-    def _visit(self, node: ast.AST, inside: ast.AST | None) -> None:
-        """`inside` is the function or comprehension around the node; None at the top."""
-        if node in self._apart:
-            return
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            self._import(node)
-        elif isinstance(node, ast.Delete):
-            self._delete(node)
-        elif isinstance(node, ast.Call):
-            self._call(node, inside)
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            if isinstance(node.value, ast.Name) and node.value.id in self._errors and node.attr in _OF_FAILURES:
-                self._replace(node, f'failure({node.value.id})["{node.attr}"]')
-        elif isinstance(node, ast.FunctionDef) and node.name in self._coroutines:
-            start = self._lines.span(node)[0]
-            self.edits.append((start, start, b"async "))
-            self._insert_awaits(node.body)
-        elif isinstance(node, ast.AsyncFunctionDef):
-            self._insert_awaits(node.body)
-        if isinstance(node, ast.ExceptHandler) and node.name:
-            self._errors.append(node.name)
-        around = node if isinstance(node, _SCOPES) else inside
-        for child in ast.iter_child_nodes(node):
-            self._visit(child, around)
-        if isinstance(node, ast.ExceptHandler) and node.name:
-            self._errors.pop()
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
+        return self._imported(node, node.module or "")
 
-    def _import(self, node: ast.Import | ast.ImportFrom) -> None:
-        origin = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
-        if origin and (node.names[0].name == "*" or (origin != "tools" and origin not in self._modules)):
-            return
-        parts = []
+    def _imported(self, node: ast.Import | ast.ImportFrom, origin: str) -> Any:
+        if origin and (node.names[0].name == "*" or (origin != "tools" and origin not in self._ours)):
+            return node
+        parts: list[ast.stmt] = []
         for alias in node.names:
-            module, name = origin or alias.name, alias.asname or alias.name
-            found = "tools" if module == "tools" else f"_m_{module}" if module in self._modules else ""
-            self._done.modules += [module] if found.startswith("_m_") else []
-            value = f"{found}.{alias.name}" if origin else found
-            as_it_is = f"import {alias.name}" + (f" as {alias.asname}" if alias.asname else "")
-            parts.append(f"{name}={value}" if found else as_it_is)
-        if any("=" in part for part in parts):
-            self._replace(node, ";".join(parts))
+            module, target = origin or alias.name, alias.asname or alias.name
+            if module != "tools" and module not in self._ours:
+                parts.append(placed(ast.Import(names=[alias]), node))
+                continue
+            self.modules += [module] if module != "tools" else []
+            found: ast.expr = name("tools" if module == "tools" else f"_m_{module}")
+            found = ast.Attribute(value=found, attr=alias.name, ctx=ast.Load()) if origin else found
+            store = ast.Name(id=target, ctx=ast.Store())
+            parts.append(self._new(ast.Assign(targets=[store], value=found), node))
+        return parts
 
-    def _delete(self, node: ast.Delete) -> None:
-        parts = []
-        for target in node.targets:
-            if isinstance(target, ast.Subscript):
-                whole, key = self._text(target.value), self._text(target.slice)
-                is_slice = isinstance(target.slice, ast.Slice)
-                parts.append(f"{whole}[{key}]=[]" if is_slice else f"{whole}.pop({key})")
-            elif isinstance(target, ast.Name):
-                parts.append(f"{target.id}=None")
+    def visit_Delete(self, node: ast.Delete) -> Any:
+        """An item is deleted by a function; a name is unbound as that of a handler is when the handler ends."""
+        targets, flat = list(node.targets), list[ast.expr]()
+        while targets:
+            target = targets.pop(0)
+            if isinstance(target, (ast.Tuple, ast.List)):
+                targets[:0] = target.elts
             else:
-                return
-        self._replace(node, ";".join(parts))
+                flat.append(target)
+        if any(isinstance(target, ast.Attribute) for target in flat):
+            return node
+        parts: list[ast.stmt] = []
+        for target in flat:
+            if isinstance(target, ast.Subscript):
+                key = self.visit(target.slice)
+                if isinstance(key, ast.Slice):
+                    key = call(
+                        "_slice", *(each or ast.Constant(value=None) for each in (key.lower, key.upper, key.step))
+                    )
+                parts.append(self._new(ast.Expr(value=call("_delete", self.visit(target.value), key)), target))
+            elif isinstance(target, ast.Name):
+                parts.append(self._new(ast.Expr(value=name(target.id)), target))
+                raised = ast.Raise(exc=name(UNBOUND), cause=None)
+                handler = ast.ExceptHandler(type=name(UNBOUND), name=target.id, body=[ast.Pass()])
+                unbound = ast.Try(body=[raised], handlers=[handler], orelse=[], finalbody=[])
+                parts.append(self._new(unbound, target))
+        return parts
 
-    def _call(self, node: ast.Call, inside: ast.AST | None) -> None:
-        name = dotted(node.func)
-        last = node.func.attr if isinstance(node.func, ast.Attribute) else name
-        functions = [keyword.value for keyword in node.keywords if keyword.arg in ("key", "default_factory")]
-        if last in _TAKES_FUNCTION and node.args:
-            functions.append(node.args[0])
-        for function in functions:
-            if isinstance(function, ast.Attribute) and not self._is_tool(dotted(function)):
-                self._method_as_value(function)
-        if self._is_tool(name):
-            for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
-                self._leave(argument)
-        if name == "next" and node.args and isinstance(node.args[0], ast.GeneratorExp):
-            self._iterate(node)
-        if name in _PARALLEL and node.args and isinstance(node.args[0], ast.Lambda) and inside is None:
-            self._hoist(node.args[0])
+    def visit_While(self, node: ast.While) -> Any:
+        node.test = self._within(node.test, is_coroutine=self._is_coroutine)
+        for field in (node.body, node.orelse):
+            field[:] = self._block(field)
+        return node
 
-    def _leave(self, node: ast.expr) -> None:
-        """Make lists of the views and ranges in a value that leaves the script."""
-        if isinstance(node, (ast.List, ast.Tuple)):
-            inner = node.elts
-        elif isinstance(node, (ast.Dict, ast.IfExp)):
-            inner = node.values if isinstance(node, ast.Dict) else [node.body, node.orelse]
-        elif isinstance(node, (ast.ListComp, ast.DictComp)):
-            inner = [node.elt if isinstance(node, ast.ListComp) else node.value]
+    def _block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        return [
+            each
+            for old in statements
+            for new in [self.visit(old)]
+            for each in (new if isinstance(new, list) else [new])
+        ]
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> Any:
+        if node.type is not None and self._names_failures(node.type):
+            elements = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+            node.type = self._new(call(CAUGHT, *elements), node.type)
+        self._errors += [node.name] if node.name else []
+        self.generic_visit(node)
+        self._errors[len(self._errors) - bool(node.name) :] = []
+        return node
+
+    def _names_failures(self, node: ast.expr) -> bool:
+        return "ToolError" not in self._bound and any(
+            isinstance(each, ast.Name) and each.id == "ToolError" for each in ast.walk(node)
+        )
+
+    # Functions
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        if node.name not in self._handed:
+            self._function(node, is_coroutine=False)
+            return node
+        copy = deepcopy(node)
+        self._awaited |= {id(each) for each in _awaited(copy, self._is_tool)}
+        fields = {field: getattr(copy, field) for field in copy._fields}
+        twin = self._new(ast.AsyncFunctionDef(**{**fields, "name": f"{TWIN}{node.name}"}), node)
+        self._function(twin, is_coroutine=True)
+        self._function(node, is_coroutine=False)
+        return [node, twin]
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
+        self._function(node, is_coroutine=True)
+        return node
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, *, is_coroutine: bool) -> None:
+        outer = self._is_coroutine, self._is_inside
+        node.args = self.visit(node.args)
+        node.decorator_list = [self.visit(each) for each in node.decorator_list]
+        self._is_coroutine, self._is_inside = is_coroutine, False
+        node.body = self._block(node.body)
+        self._is_coroutine, self._is_inside = outer
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        return self._within(node, is_coroutine=False)
+
+    def _comprehension(self, node: ast.expr) -> Any:
+        return self._within(node, is_coroutine=self._is_coroutine)
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+
+    def _within(self, node: ast.expr, *, is_coroutine: bool) -> Any:
+        outer = self._is_coroutine, self._is_inside
+        self._is_coroutine, self._is_inside = is_coroutine, True
+        new = self.generic_visit(node) if isinstance(node, (ast.Lambda, *_COMPREHENSIONS)) else self.visit(node)
+        self._is_coroutine, self._is_inside = outer
+        return new
+
+    # Expressions
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        if not isinstance(node.ctx, ast.Load) or self._is_tool(dotted(node)):
+            return self.generic_visit(node)
+        if isinstance(node.value, ast.Name) and node.value.id in self._errors and node.attr in _OF_FAILURES:
+            return self._new(call("_of_error", node.value, ast.Constant(value=node.attr)), node)
+        self.generic_visit(node)
+        return self._method(node) if node.attr in _ANY_METHOD else node
+
+    def _method(self, node: ast.Attribute) -> Any:
+        """A method as a value: `_method(x, "get", lambda o, *a, **k: o.get(*a, **k))`."""
+        function = ast.parse(f"lambda o, *a, **k: o.{node.attr}(*a, **k)", mode="eval").body
+        return self._new(call("_method", node.value, ast.Constant(value=node.attr), placed(function, node)), node)
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        written, function = dotted(node.func), node.func
+        is_tool, is_awaited = self._is_tool(written), id(node) in self._awaited
+        if is_tool:
+            node.args = [self._as_list(argument) for argument in node.args]
+            for word in node.keywords:
+                word.value = self._as_list(word.value)
+        if written in _PARALLEL and written not in self._bound and node.args:
+            node.args[0] = self._as_coroutine(node.args[0])
+        node.args = [self.visit(argument) for argument in node.args]
+        node.keywords = [self.visit(word) for word in node.keywords]
+        if isinstance(function, ast.Attribute):
+            function.value = self.visit(function.value)
+            if isinstance(function.value, ast.Name) and self._is_unbound_method(function.value.id, function.attr):
+                node.func = self._method(function)
         else:
-            inner = []
-            is_view = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS
-            if isinstance(node, ast.Call) and (dotted(node.func) == "range" or (is_view and not node.args)):
-                self._put_around(node, b"list(")
-        for each in inner:
-            self._leave(each)
+            node.func = self.visit(function)
+        first = node.args[0] if node.args else None
+        if isinstance(first, ast.GeneratorExp) and self._is_builtin(function, "next"):
+            items = placed(ast.ListComp(elt=first.elt, generators=first.generators), first)
+            node.args[0] = self._new(call("_iter", items), first)
+        elif len(node.args) == 2 and self._is_builtin(function, "isinstance") and self._names_failures(node.args[1]):
+            node.func = self._new(name("_is_instance"), function)
+        if is_tool and self._is_coroutine and not is_awaited:
+            return self._new(ast.Await(value=node), node)
+        return node
 
-    def _method_as_value(self, function: ast.Attribute) -> None:
-        """`d.get` as `lambda *a: d.get(*a)`; `str.upper` as a call of the method of its argument."""
-        base = dotted(function.value)
-        if base in _TYPES:
-            self._replace(function, f"(lambda x, *a: x.{function.attr}(*a))")
-        elif isinstance(function.value, (ast.Name, ast.Constant, ast.Attribute, ast.Subscript)):
-            text = self._text(function)
-            if "\n" not in text:
-                self._replace(function, f"(lambda *a: {text}(*a))")
+    def _is_unbound_method(self, kind: str, method: str) -> bool:
+        """`str.upper(x)`."""
+        is_type = kind in METHODS and kind not in self._bound
+        return is_type and method in METHODS[kind] and method not in OF_CLASSES[kind]
 
-    def _iterate(self, node: ast.Call) -> None:
-        """`next(x for …)` as `next(iter([x for …]))`: an expression of that kind is a list here."""
-        start, end = self._lines.span(node.args[0])  # with its parentheses, which may be those of the call
-        self.edits += [(start, start + 1, b"(iter(["), (end - 1, end, b"]))")]
+    def _as_list(self, node: ast.expr) -> ast.expr:
+        """A list of the view or range in a value that leaves the script, if it is one when the script runs."""
+        if isinstance(node, (ast.List, ast.Tuple)):
+            node.elts = [self._as_list(each) for each in node.elts]
+        elif isinstance(node, ast.Dict):
+            node.values = [self._as_list(each) for each in node.values]
+        elif isinstance(node, ast.IfExp):
+            node.body, node.orelse = self._as_list(node.body), self._as_list(node.orelse)
+        elif isinstance(node, ast.Call) and (
+            (isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS and not node.args)
+            or self._is_builtin(node.func, "range")
+        ):
+            return self._new(call("_list", node), node)  # type: ignore[no-any-return]
+        return node
 
-    def _hoist(self, function: ast.Lambda) -> None:
-        """A lambda at the top level as a coroutine of its own: it reads only globals."""
-        if any(isinstance(node, (ast.Lambda, ast.NamedExpr)) for node in ast.walk(function.body)):
-            return
-        name = f"_f{self._number}_{len(self._done.before)}"
-        calls = [call for call in _calls(function.body) if self._is_tool(dotted(call.func))]
-        if not calls or any(isinstance(node, ast.Await) for node in ast.walk(function.body)):
-            return
-        start, end = self._lines.span(function.body)
-        body = bytearray(self._lines.data[start:end])
-        for call in sorted(calls, key=lambda call: self._lines.span(call)[0], reverse=True):
-            at, stop = (place - start for place in self._lines.span(call))
-            body[stop:stop] = b")"
-            body[at:at] = b"(await "
-        parameters = ast.unparse(function.args)
-        text = body.decode("utf-8", "replace")
-        blank = "\n" * (function.body.lineno - 1)
-        definition = Rewritten(f"{blank}async def {name}({parameters}): return ({text})")
-        tree = parsed(definition.text)
-        if tree is None:
-            return
-        definition.awaited = _awaited_places(definition.text, tree, self._is_tool)
-        self._done.before.append(definition)
-        self._replace(function, name)
-        self._apart.add(function)
+    def _as_coroutine(self, function: ast.expr) -> ast.expr:
+        if isinstance(function, ast.Name) and function.id in self._handed:
+            return self._new(name(f"{TWIN}{function.id}"), function)  # type: ignore[no-any-return]
+        return self._hoist(function) if isinstance(function, ast.Lambda) else function
 
-    def _insert_awaits(self, body: list[ast.stmt]) -> None:
-        """In a coroutine, before calls of tools that nothing awaits."""
-        module = ast.Module(body=body, type_ignores=[])
-        awaited = {id(call) for call in _awaited(module, self._is_tool)}
-        functions = [node for node in ast.walk(module) if isinstance(node, _FUNCTIONS)]
-        nested = {id(inner) for function in functions for inner in ast.walk(function)}
-        for call in _calls(module):
-            if id(call) not in awaited and id(call) not in nested and self._is_tool(dotted(call.func)):
-                self._put_around(call, b"(await ")
+    def _hoist(self, function: ast.Lambda) -> ast.expr:
+        """A lambda as a coroutine of its own before the statement, which has the same variables in sight."""
+        nodes = list(ast.walk(function.body))
+        has_tools = any(self._is_tool(dotted(each.func)) for each in _calls(function.body))
+        defaults = [*function.args.defaults, *function.args.kw_defaults]
+        is_simple = all(each is None or isinstance(each, (ast.Name, ast.Constant)) for each in defaults)
+        if self._is_inside or not has_tools or not is_simple:
+            return function
+        if any(isinstance(each, (ast.Lambda, ast.NamedExpr, ast.Await)) for each in nodes):
+            return function
+        self._hoisted += 1
+        for each in _calls(function.body):
+            self._awaited.discard(id(each))
+        body = placed(ast.Return(value=function.body), function.body)
+        definition = ast.AsyncFunctionDef(
+            name=f"_f{self._hoisted}", args=function.args, body=[body], decorator_list=[], returns=None
+        )
+        self._function(self._new(definition, function), is_coroutine=True)
+        self._before.append(definition)
+        return placed(name(definition.name), function)  # type: ignore[no-any-return]
+
+
+def _bound(nodes: list[ast.AST]) -> set[str]:
+    """Names that a script gives a meaning somewhere."""
+    found = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    found |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    found |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
+    return found | {alias.asname or alias.name for alias in nodes if isinstance(alias, ast.alias)}
+
+
+def _handed(tree: ast.Module, is_tool: Callable[[str], bool]) -> set[str]:
+    """Functions that `parallel_map` is given by name, that call tools, and that are defined once."""
+    handed = {
+        each.args[0].id
+        for each in _calls(tree)
+        if dotted(each.func) in _PARALLEL and each.args and isinstance(each.args[0], ast.Name)
+    }
+    if not handed:
+        return handed
+    nodes = list(ast.walk(tree))
+    times = Counter(
+        node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+    )
+    times.update(node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load))
+    times.update(node.arg for node in nodes if isinstance(node, ast.arg))
+    return {
+        node.name
+        for node in nodes
+        if isinstance(node, ast.FunctionDef)
+        and node.name in handed
+        and times[node.name] == 1
+        and not node.decorator_list
+        if any(is_tool(dotted(each.func)) for each in _calls(node))
+    }
 
 
 def _calls(tree: ast.AST) -> list[ast.Call]:
@@ -336,8 +483,8 @@ def _awaited(tree: ast.AST, is_tool: Callable[[str], bool]) -> list[ast.Call]:
     """Calls of tools that are awaited: at once, in `asyncio.gather`, or by way of a variable that is gathered."""
     nodes = list(ast.walk(tree))
     places: list[ast.AST] = [node.value for node in nodes if isinstance(node, ast.Await)]
-    for call in _calls(tree):
-        arguments = call.args if dotted(call.func) in _GATHERS else ()
+    for each in _calls(tree):
+        arguments = each.args if dotted(each.func) in _GATHERS else ()
         places += [argument.value if isinstance(argument, ast.Starred) else argument for argument in arguments]
     gathered = {place.id for place in places if isinstance(place, ast.Name)}
     for node in nodes:
@@ -347,7 +494,7 @@ def _awaited(tree: ast.AST, is_tool: Callable[[str], bool]) -> list[ast.Call]:
             places.append(node.value)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
             places += node.args if dotted(node.func.value) in gathered else []
-    return [call for place in places for call in _produced(place) if is_tool(dotted(call.func))]
+    return [each for place in places for each in _produced(place) if is_tool(dotted(each.func))]
 
 
 def _produced(node: ast.AST) -> Iterator[ast.Call]:

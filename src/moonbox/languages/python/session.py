@@ -19,7 +19,7 @@ _UINT = rb"(?:[\x00-\x17]|\x18.|\x19.{2}|\x1a.{4}|\x1b.{8})"
 _DURATION = re.compile(rb"(?<=max_feed_duration)(?:\xf6|\xa2\x64secs%b\x65nanos%b)" % (_UINT, _UINT), re.DOTALL)
 
 
-class Session:
+class MontySession:
     """Runs what it is fed, in one process of Monty, from which it can be begun anew."""
 
     def __init__(self, monty: Any, program: str) -> None:

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from importlib import import_module
 
 from moonbox.languages.engine import EngineLost, EngineReport
-from moonbox.languages.python.answers import Calls, Stopped
-from moonbox.languages.python.encode import Encoder, Refused, TooLarge
-from moonbox.languages.python.rewriting import Rewritten, defined, rewrite
-from moonbox.languages.python.session import Session
+from moonbox.languages.python.answers import ScriptCalls, Stopped
+from moonbox.languages.python.encode import CannotLeave, Encoder, TooLarge
+from moonbox.languages.python.rewriting import METHODS, OF_CLASSES, TWIN, Rewritten, defined, rewrite
+from moonbox.languages.python.session import MontySession
 from moonbox.languages.python.typed import certain_findings
 
 TYPE_CHECKING = False  # see worker/protocol.py: a worker starts without `typing`
@@ -58,11 +58,11 @@ class MontyVM:
         names = {name.removesuffix(".monty") for name in os.listdir(PRELUDE)}  # noqa: PTH208 - as above
         self._sources = {name: _read(name) for name in sorted(names)}
         self._ours = names - {"functions", "pages"}  # modules that Monty lacks
-        self._session: Session = None  # type: ignore[assignment]  # started before the first run
+        self._session: MontySession = None  # type: ignore[assignment]  # started before the first run
         self._limits: Mapping[str, Any] = {}
         self._environment: Mapping[str, Any] = {}
         self._inputs: dict[str, Any] = {}
-        self._calls = Calls()
+        self._calls = ScriptCalls()
         self._feeds: list[tuple[str, Rewritten | None]] = []  # the chunk of each text that was fed; "" of our own
         self._used = False  # scripts have run here
         self._names: dict[str, None] = {}  # globals that scripts set
@@ -70,11 +70,12 @@ class MontyVM:
         self._overflow = 0.0
         self._output: list[str] = []
         self._chunk = ""
+        self._script: Rewritten | None = None  # the latest
 
     # The host's requests
 
     def start(self, program: str) -> int:
-        self._session = Session(self._monty, program)
+        self._session = MontySession(self._monty, program)
         self._open()
         return self._session.pid
 
@@ -99,7 +100,7 @@ class MontyVM:
         """Monty does not tell: it is asked for the type of each name that the scripts set somewhere."""
         names, kinds = list(self._names), None
         self._calls.refused = True
-        with suppress(self._monty.MontyError, RuntimeError, Stopped, Refused, TooLarge):
+        with suppress(self._monty.MontyError, RuntimeError, Stopped, CannotLeave, TooLarge):
             kinds = self._feed(f"[{','.join(f'_kind(lambda: {name})' for name in names)}]")
         pairs = zip(names, kinds, strict=False) if isinstance(kinds, list) else ()
         return json.dumps([(name, kind[:_LONGEST_KIND]) for name, kind in pairs if isinstance(kind, str)]).encode()
@@ -130,7 +131,7 @@ class MontyVM:
             raise EngineLost
         report = EngineReport()
         script = rewrite(source.decode("utf-8", "replace"), self._calls.is_tool, self._ours, 0)
-        self._feeds.append((CHECKED, None))
+        self._feeds.append((CHECKED, script))
         self._chunk = CHECKED
         try:
             self._session.abandon(self._session.feed(f"{_NEVER_SET}\n{script.text}", skip_type_check=True))
@@ -141,8 +142,6 @@ class MontyVM:
             raise EngineLost from None
         except self._monty.MontyError as problem:
             self._fail(report, problem)
-            place = json.loads(report.extra)
-            report.extra = json.dumps({**place, "line": place.get("line", 2) - 1}).encode()
         return report
 
     # One run
@@ -152,22 +151,25 @@ class MontyVM:
             raise EngineLost
         report, encoder = EngineReport(), Encoder(self._limits)
         self._run_number, self._reason, self._printed, self._used = number, 0, 0, True
-        self._chunk = "script" if number == 1 else f"script#{number}"
+        self._chunk = _chunk(number)
         self._output = []
         began = time.thread_time()
         self._calls.begin(encoder)
         try:
-            value = self._execute(source.decode("utf-8", "replace"), number, seed)
+            script = self._script = rewrite(
+                source.decode("utf-8", "replace"), self._calls.is_tool, self._ours, number, self._names
+            )
+            value = self._execute(script, number, seed)
             self._run_number = 0
             if self._calls.refused:
                 raise Stopped
-            report.values = b"[]" if value is None else b"[" + encoder.encode(value, "value") + b"]"
+            report.values = b"[]" if value is None else b"[" + encoder.encode(value, "value", self._ask) + b"]"
             report.kept = self._keep(number, value, len(report.values))
         except Stopped:
             report.kind, report.limit = "stop", self._stop()
         except TooLarge as problem:
             report.kind, report.limit, report.message = "stop", problem.limit, str(problem).encode()
-        except Refused as problem:
+        except CannotLeave as problem:
             report.kind, report.message = "runtime", str(problem).encode()
         except _WrongTypes as problem:
             self._report_types(report, problem)
@@ -189,16 +191,13 @@ class MontyVM:
         """Why the run has to end; empty where it has not."""
         return "output" if self._calls.refused else _REASONS.get(self._reason, "")
 
-    def _execute(self, text: str, number: int, seed: int) -> Any:
-        script = rewrite(text, self._calls.is_tool, self._ours, number)
+    def _execute(self, script: Rewritten, number: int, seed: int) -> Any:
         self._check_types(script)
-        self._remember(*(name for name in defined(text) if name not in self._inputs))
+        self._remember(*(name for name in defined(script.source) if name not in self._inputs))
         for module in script.modules:
             self._feed(self._sources[module])
-        if "random" in text:
+        if "random" in script.source:
             self._feed(f"import random as _random\n_random.seed({seed})")
-        for definition in script.before:
-            self._feed(definition.text, self._chunk, definition)
         inputs, self._inputs = self._inputs, {}
         try:
             return self._feed(script.text, self._chunk, script, inputs)
@@ -226,8 +225,11 @@ class MontyVM:
         except monty.MontyTypingError as problem:
             text, stubs = f"\n{script.text}", self._environment.get("stubs", {})
             found = certain_findings(json.loads(problem.display()), text, stubs.values())
-            places = [(each["location"]["row"] - 1, each["location"]["column"], each["message"]) for each in found]
-            certain = [place for place in places if place[0] not in script.caught]
+            places = [
+                (*script.place(each["location"]["row"] - 1, each["location"]["column"]), each["message"])
+                for each in found
+            ]
+            certain = [(line, at or 1, message) for line, at, message in places if line not in script.caught]
             if certain:
                 raise _WrongTypes(certain[:_MOST_FRAMES]) from None
         except (monty.MontyError, RuntimeError):
@@ -251,7 +253,7 @@ class MontyVM:
                     step = self._system(step)
                 else:
                     step = step.resume(self._calls.answer(step, self._is_awaited(step)))
-            except (Stopped, Refused, TooLarge):
+            except (Stopped, CannotLeave, TooLarge):
                 self._session.abandon(step)
                 raise
         return step.output
@@ -305,9 +307,9 @@ class MontyVM:
         if text.startswith(_KEY):
             text = f"{_KEY}{problem.exception()}"  # which quotes the key
         report.kind, report.message = "runtime", text.encode("utf-8", "replace")
-        frames, extra = self._frames(problem.traceback() if hasattr(problem, "traceback") else [])
+        frames, extra = self._frames(problem.traceback() if hasattr(problem, "traceback") else [], self._noted(text))
         report.frames = json.dumps(frames).encode()
-        failed = self._calls.failures.get(text.removeprefix("RuntimeError: "))
+        failed = None if not hasattr(problem, "exception") else self._calls.failure_of(problem.exception())
         if self._stop():
             report.kind, report.limit, report.message = "stop", self._stop(), b""
         elif text.startswith((*_MEMORY, _TIME)):
@@ -323,19 +325,43 @@ class MontyVM:
             extra["data"] = [failed]
         report.extra = json.dumps(extra).encode()
 
-    def _frames(self, traceback: list[Any]) -> tuple[list[tuple[str, int, str]], dict[str, Any]]:
+    def _noted(self, text: str) -> list[tuple[str, int, str]]:
+        """Where the error was raised that a `try` has let through, and the calls that led to it; see lines.py."""
+        if self._script is None or not self._script.is_guarded or self._stop() or text.startswith((*_MEMORY, _TIME)):
+            return []
+        try:
+            kind, message, lines = self._feed("_noted_lines()")
+        except (self._monty.MontyError, RuntimeError, Stopped, CannotLeave, TooLarge):
+            return []
+        if text not in (f"{kind}: {message}", kind) and not (kind == "KeyError" and text.startswith(_KEY)):
+            return []  # another one
+        return [(_chunk(number), line, function) for line, number, function in lines]
+
+    def _frames(
+        self, traceback: list[Any], noted: list[tuple[str, int, str]]
+    ) -> tuple[list[tuple[str, int, str]], dict[str, Any]]:
         """Of the scripts only, innermost first; and the line and column of the first in this run's script."""
-        frames: list[tuple[str, int, str]] = []
-        place: dict[str, Any] = {}
-        for frame in reversed(traceback):
+        found: list[tuple[str, int, int | None, str]] = [(chunk, line, None, name) for chunk, line, name in noted]
+        for frame in list(reversed(traceback))[1 if noted else 0 :]:
             chunk, script = self._fed(frame.filename)
             if chunk:
-                frames.append((chunk, frame.line, frame.function_name or "<module>"))
-            if chunk == self._chunk and not place:
-                place["line"] = frame.line
-                if script is None or frame.line not in script.changed:
-                    place["column"] = frame.column
-        return frames[:_MOST_FRAMES], place
+                before = chunk == CHECKED  # the line that keeps it from running
+                place = (frame.line - before, frame.column)
+                found.append(
+                    (chunk, *(place if script is None else script.place(*place)), frame.function_name or "<module>")
+                )
+        here = next(({"line": line, "column": at} for chunk, line, at, _ in found if chunk == self._chunk), {})
+        frames = [(chunk, line, _plain(name)) for chunk, line, _, name in found[:_MOST_FRAMES]]
+        return frames, {key: number for key, number in here.items() if number is not None}
+
+    def _ask(self, place: str) -> Any:
+        """The type of a part of the value, and its elements where it is a view or a range; None if it has no name."""
+        if self._script is None or not self._script.value:
+            return None
+        try:
+            return self._feed(f"_sent({self._script.value}{place})")
+        except (self._monty.MontyError, RuntimeError):
+            return None
 
     def _keep(self, number: int, value: Any, size: int) -> int:
         """Keep a large value, and a large output, under a name for later runs; which of them were kept."""
@@ -347,7 +373,7 @@ class MontyVM:
         if not kept:
             return 0
         with suppress(self._monty.MontyError, RuntimeError):
-            self._feed("None", inputs=kept)
+            self._feed("_0 = None", inputs=kept)
         return ("_" in kept) + 2 * (f"_{number}_printed" in kept)
 
     # The session
@@ -359,6 +385,7 @@ class MontyVM:
         functions = Rewritten(self._sources["functions"])
         functions.awaited = {match.span(1) for match in re.finditer(r"r = (f\(x\))", functions.text)}
         self._feed(functions.text, "", functions)
+        self._feed(f"_METHODS, _OF_CLASSES = {_table(METHODS)}, {_table(OF_CLASSES)}")
         self._feed(self._sources["pages"])
         self._define()
 
@@ -369,6 +396,20 @@ class MontyVM:
         roots = self._session.define(self._calls.targets, values, self._environment.get("reserved", ()))
         plain = {name: value for name, value in values if "." not in name}
         self._feed("\n".join(["pass", *(f"import {name}" for name in roots)]), inputs=plain)
+
+
+def _table(names: Mapping[str, frozenset[str]]) -> str:
+    return "{" + ", ".join(f"{kind!r}: {' '.join(sorted(each))!r}.split()" for kind, each in names.items()) + "}"
+
+
+def _chunk(number: int) -> str:
+    """What the script of a run is called."""
+    return "script" if number == 1 else f"script#{number}"
+
+
+def _plain(function: str) -> str:
+    """The name that a function has in the script; see rewriting.py."""
+    return "<lambda>" if re.fullmatch(r"_f\d+", function) else function.removeprefix(TWIN)
 
 
 def _read(name: str) -> str:

@@ -16,7 +16,8 @@ from __future__ import annotations
 import os
 
 from moonbox.worker.jail.companion import Companion, combined
-from moonbox.worker.jail.config import LAYERS, WHOLE_JAIL, JailConfig, Prepared, prepare
+from moonbox.worker.jail.config import LAYERS, WHOLE_JAIL, JailConfig, PreparedJail, prepare
+from moonbox.worker.jail.grants import Grants
 from moonbox.worker.jail.layers import Layer, enforce, outcomes
 from moonbox.worker.jail.native import native_form
 from moonbox.worker.jail.process import describe_exit
@@ -26,9 +27,10 @@ __all__ = [
     "LAYERS",
     "WHOLE_JAIL",
     "Companion",
+    "Grants",
     "JailConfig",
     "Layer",
-    "Prepared",
+    "PreparedJail",
     "after_threads",
     "before_threads",
     "combined",

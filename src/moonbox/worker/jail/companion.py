@@ -19,7 +19,7 @@ from moonbox.worker.jail.policy import ALLOWED, CHECKED, COMPANION, HOSTILE
 
 TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
-    from moonbox.worker.jail.config import Prepared
+    from moonbox.worker.jail.config import PreparedJail
     from moonbox.worker.jail.libc import Libc
 
 SYS_ADD_RULE = 445
@@ -49,7 +49,7 @@ class Companion:
         self._files = [self._fd, *(_opened(file, os.O_RDONLY) for file in files if os.path.exists(file))]  # noqa: PTH110
         self._plan: Plan | None = None
 
-    def prepare(self, prepared: Prepared) -> None:
+    def prepare(self, prepared: PreparedJail) -> None:
         """Plan what every worker does before the start; in the zygote."""
         if not isinstance(prepared.ruleset, str):
             prepared.beside = landlock.make_ruleset(prepared.linux(), signals=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
+    from moonbox.worker.jail.grants import Grants
     from moonbox.worker.jail.layers import Layer
     from moonbox.worker.jail.libc import Libc
 
@@ -25,7 +26,7 @@ M_ARENA_MAX = -8
 MIB = 1024 * 1024
 
 
-class Prepared:
+class PreparedJail:
     """The layers in force in the zygote, and what its workers need for theirs; a text says why there is none."""
 
     __slots__ = ("beside", "filter", "layers", "libc", "ruleset")
@@ -58,7 +59,7 @@ class Prepared:
         return part
 
 
-def prepare(*, for_forks: bool = False) -> Prepared:
+def prepare(*, for_forks: bool = False) -> PreparedJail:
     """Lock the calling process in as far as a zygote can be, and work out the rest for its workers.
 
     Call it once, in the zygote, when everything is imported: it changes the process for good. With `for_forks` it
@@ -66,7 +67,7 @@ def prepare(*, for_forks: bool = False) -> Prepared:
     """
     libc = load_libc()
     steps = OF_THE_ZYGOTE if for_forks else INHERITED
-    return Prepared(libc, tuple(attempt(name, partial(apply, libc)) for name, apply in steps))
+    return PreparedJail(libc, tuple(attempt(name, partial(apply, libc)) for name, apply in steps))
 
 
 def on_linux(libc: Libc | None) -> Libc:
@@ -126,6 +127,7 @@ class JailConfig:
     - `cpu_seconds`: CPU time for the worker's whole life; None leaves time to the host's clock.
     - `beside`: the process of a program that it speaks with, and may end; `used`: its address space, where /proc is
       out of reach by now.
+    - `grants`: what a chore may reach besides.
     """
 
     __slots__ = ("after", "before", "parent_pid")
@@ -133,7 +135,7 @@ class JailConfig:
     def __init__(
         self,
         *,
-        prepared: Prepared,
+        prepared: PreparedJail,
         keep_fds: tuple[int, ...],
         parent_pid: int,
         memory: int,
@@ -141,6 +143,7 @@ class JailConfig:
         cpu_seconds: int | None = None,
         beside: int | None = None,
         used: int | None = None,
+        grants: Grants | None = None,
     ) -> None:
         _check(keep_fds, memory, memory_slack, cpu_seconds)
         self.parent_pid = parent_pid
@@ -148,6 +151,9 @@ class JailConfig:
         if beside is not None:
             filtered = _or_reason(lambda: _beside(prepared, beside))
             ruleset = prepared.beside
+        elif grants is not None:
+            filtered = _or_reason(lambda: grants.filter(prepared.linux()))
+            ruleset = _or_reason(lambda: grants.ruleset(prepared.linux()))
         # Landlock comes first because it uses a descriptor that is closed next.
         self.before = Plan(
             (
@@ -157,7 +163,7 @@ class JailConfig:
                 plan("parent-death", lambda: process.die_with_parent(prepared.linux())),
                 plan("memory-limit", lambda: rlimits.limit_memory(memory + memory_slack, used)),
                 plan("cpu-limit", lambda: rlimits.limit_cpu(cpu_seconds)),
-                rlimits.limit_files(len(keep_fds)),
+                rlimits.limit_files(len(keep_fds), grants),
             )
         )
         # Threads count as processes for the limit, and the filter refuses new ones: the control thread runs by now.
@@ -169,7 +175,7 @@ class JailConfig:
         )
 
 
-def _beside(prepared: Prepared, pid: int) -> seccomp.Filter:
+def _beside(prepared: PreparedJail, pid: int) -> seccomp.Filter:
     return seccomp.build_filter(prepared.linux(), (*ALLOWED, *BESIDE_A_PROGRAM), (*CHECKED, end_of(pid)))
 
 

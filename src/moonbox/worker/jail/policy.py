@@ -14,7 +14,7 @@ PID = -1
 ALL_BITS = 0xFFFF_FFFF
 
 
-class Check:
+class ArgumentCheck:
     """An argument's lower 32 bits, masked, must be one of the values; `whole` asks for zeros above them too."""
 
     __slots__ = ("argument", "mask", "values", "whole")
@@ -31,7 +31,7 @@ class Checked:
 
     __slots__ = ("checks", "name")
 
-    def __init__(self, name: str, *checks: Check) -> None:
+    def __init__(self, name: str, *checks: ArgumentCheck) -> None:
         self.name = name
         self.checks = checks
 
@@ -43,8 +43,8 @@ FUTEX_WAIT, FUTEX_WAKE, FUTEX_REQUEUE, FUTEX_WAIT_BITSET, FUTEX_FLAGS = 0, 1, 3,
 MSG_PEEK, MSG_DONTWAIT, MSG_WAITALL, MSG_NOSIGNAL = 0x2, 0x40, 0x100, 0x4000
 FIONBIO = 0x5421
 SIGKILL = 9
-NO_EXEC = Check(2, 0, mask=PROT_EXEC)
-OWN_CLOCK = Check(0, 0, mask=ALL_BITS & ~0xF)  # larger numbers name other processes' clocks and devices
+NO_EXEC = ArgumentCheck(2, 0, mask=PROT_EXEC)
+OWN_CLOCK = ArgumentCheck(0, 0, mask=ALL_BITS & ~0xF)  # larger numbers name other processes' clocks and devices
 
 
 def _only(flags: int) -> int:
@@ -55,10 +55,12 @@ def _only(flags: int) -> int:
 CHECKED = (
     # No out-of-band data: its handling of Unix sockets has been a way into the kernel. No address either, so that
     # a socket that takes one cannot be used to reach others.
-    Checked("recvfrom", Check(3, 0, mask=_only(MSG_PEEK | MSG_DONTWAIT | MSG_WAITALL))),
-    Checked("sendto", Check(3, 0, mask=_only(MSG_DONTWAIT | MSG_NOSIGNAL)), Check(4, 0, whole=True)),
+    Checked("recvfrom", ArgumentCheck(3, 0, mask=_only(MSG_PEEK | MSG_DONTWAIT | MSG_WAITALL))),
+    Checked("sendto", ArgumentCheck(3, 0, mask=_only(MSG_DONTWAIT | MSG_NOSIGNAL)), ArgumentCheck(4, 0, whole=True)),
     # Plain waiting and waking: priority inheritance is left out, requeueing is what musl's conditions use.
-    Checked("futex", Check(1, FUTEX_WAKE, FUTEX_WAIT_BITSET, FUTEX_WAIT, FUTEX_REQUEUE, mask=_only(FUTEX_FLAGS))),
+    Checked(
+        "futex", ArgumentCheck(1, FUTEX_WAKE, FUTEX_WAIT_BITSET, FUTEX_WAIT, FUTEX_REQUEUE, mask=_only(FUTEX_FLAGS))
+    ),
     Checked("clock_gettime", OWN_CLOCK),
     Checked("clock_getres", OWN_CLOCK),
     Checked("clock_nanosleep", OWN_CLOCK),
@@ -66,20 +68,20 @@ CHECKED = (
     Checked(
         "mmap",
         NO_EXEC,
-        Check(
+        ArgumentCheck(
             3,
             MAP_PRIVATE | MAP_ANONYMOUS,
             mask=MAP_SHARED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_LOCKED | MAP_HUGETLB,
         ),
     ),
     Checked("mprotect", NO_EXEC),
-    Checked("madvise", Check(2, MADV_DONTNEED, MADV_FREE)),
+    Checked("madvise", ArgumentCheck(2, MADV_DONTNEED, MADV_FREE)),
     # A socket's blocking mode, nothing else.
-    Checked("ioctl", Check(1, FIONBIO)),
+    Checked("ioctl", ArgumentCheck(1, FIONBIO)),
     # Signals to itself: that is how abort() ends a process.
-    Checked("tgkill", Check(0, PID)),
+    Checked("tgkill", ArgumentCheck(0, PID)),
     # Reading its own limits.
-    Checked("prlimit64", Check(0, 0), Check(2, 0, whole=True)),
+    Checked("prlimit64", ArgumentCheck(0, 0), ArgumentCheck(2, 0, whole=True)),
 )
 
 # `sendmsg` and `recvmsg` are missing on purpose: they can carry descriptors.
@@ -94,7 +96,7 @@ ALLOWED = (
 
 def end_of(pid: int) -> Checked:
     """The right to kill that process, and no other."""
-    return Checked("kill", Check(0, pid), Check(1, SIGKILL))
+    return Checked("kill", ArgumentCheck(0, pid), ArgumentCheck(1, SIGKILL))
 
 
 # What a worker needs besides to speak with a program that its engine has started: see companion.py.
@@ -114,6 +116,21 @@ COMPANION = (
     "arch_prctl", "prctl", "set_tid_address", "rt_sigaction",
     "epoll_create1", "eventfd2", "socketpair", "uname", "getcwd", "getuid", "geteuid", "getgid", "getegid",
     "mmap", "mprotect", "madvise", "prlimit64", "seccomp", "setrlimit", "close_range", "landlock_restrict_self",
+)  # fmt: skip
+
+# What a chore needs for the files that it is granted. Landlock decides which files these are.
+FILES = (
+    "open", "openat", "stat", "lstat", "fstat", "newfstatat", "statx", "statfs", "fstatfs", "access", "faccessat",
+    "faccessat2", "readlink", "readlinkat", "getcwd", "getuid", "geteuid", "getgid", "getegid", "getdents64",
+    "pread64", "pwrite64", "readv", "lseek", "fsync", "fdatasync", "ftruncate", "fallocate", "fadvise64", "flock",
+    "fcntl", "dup", "unlink", "unlinkat", "rename", "renameat", "renameat2", "fchmod", "fchown", "uname", "sysinfo",
+    "getcpu", "sched_getaffinity",
+)  # fmt: skip
+
+# What it needs for a connection that was open before it entered its jail.
+CONNECTED = (
+    "getsockopt", "getsockname", "getpeername", "select", "pselect6", "epoll_create1", "epoll_ctl", "epoll_wait",
+    "epoll_pwait", "fcntl", "getuid", "geteuid",
 )  # fmt: skip
 
 # Nothing that computes calls these by accident: the worker is ended at once, with SIGSYS.
@@ -217,6 +234,13 @@ _TABLE: dict[str, tuple[int, int | None]] = {
     "socketpair": (53, 199), "uname": (63, 160), "getcwd": (79, 17), "getuid": (102, 174),
     "geteuid": (107, 175), "getgid": (104, 176), "getegid": (108, 177), "seccomp": (317, 277),
     "setrlimit": (160, 164), "close_range": (436, 436), "landlock_restrict_self": (446, 446),
+    "open": (2, None), "stat": (4, None), "lstat": (6, None), "statfs": (137, 43), "fstatfs": (138, 44),
+    "faccessat2": (439, 439), "getdents64": (217, 61), "pwrite64": (18, 68), "readv": (19, 65), "fsync": (74, 82),
+    "fdatasync": (75, 83), "ftruncate": (77, 46), "fallocate": (285, 47), "fadvise64": (221, 223), "flock": (73, 32),
+    "dup": (32, 23), "unlink": (87, None), "unlinkat": (263, 35), "rename": (82, None), "renameat": (264, 38),
+    "renameat2": (316, 276), "fchmod": (91, 52), "fchown": (93, 55), "sysinfo": (99, 179), "getcpu": (309, 168),
+    "getsockopt": (55, 209), "getsockname": (51, 204), "getpeername": (52, 205), "select": (23, None),
+    "pselect6": (270, 72),
     "execve": (59, 221),
     "execveat": (322, 281),
     "ptrace": (101, 117),

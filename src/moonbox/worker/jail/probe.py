@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moonbox.worker.jail.config import LAYERS, OF_THE_ZYGOTE, JailConfig, Prepared
+from moonbox.worker.jail.config import LAYERS, OF_THE_ZYGOTE, JailConfig, PreparedJail
 from moonbox.worker.jail.layers import Layer, Plan, attempt, enforce
 from moonbox.worker.jail.libc import load_libc
 from moonbox.worker.jail.process import describe_exit
@@ -61,7 +61,7 @@ def run_probe() -> None:
     libc = load_libc()
     layers = tuple(attempt(name, partial(apply, libc)) for name, apply in OF_THE_ZYGOTE)
     layers = tuple(tell(verified(layer)) for layer in layers)  # now: what one gives up, another makes final
-    prepared = Prepared(libc, layers)
+    prepared = PreparedJail(libc, layers)
     _go_on_in_a_fork()  # as a worker is one: processes that have left the machine's numbers start no threads
     config = JailConfig(
         prepared=prepared,

@@ -12,7 +12,11 @@ TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from moonbox.worker.jail.grants import Grants
+
 MIB = 1024 * 1024
+DESCRIPTORS = 64
+"""The most descriptors of a chore that is granted files."""
 
 
 # In the zygote: workers inherit this.
@@ -51,13 +55,17 @@ def limit_cpu(seconds: int | None) -> Step:
     return Step(Layer("cpu-limit", True, detail), _lower("RLIMIT_CPU", seconds, seconds + 1))
 
 
-def limit_files(descriptors: int) -> Step:
-    """No new descriptors and no file contents.
+def limit_files(descriptors: int, grants: Grants | None = None) -> Step:
+    """No new descriptors and no file contents, unless files are granted.
 
     The descriptor limit equals the number kept, not zero: `poll` refuses more entries than the limit.
     """
     layer = Layer("file-limits", True, "no new descriptors, nothing written to files")
-    return Step(layer, _lower("RLIMIT_NOFILE", descriptors), _lower("RLIMIT_FSIZE", 0))
+    calls = [_lower("RLIMIT_NOFILE", descriptors), _lower("RLIMIT_FSIZE", 0)]
+    if grants is not None and grants.has_files:
+        layer = Layer("file-limits", True, f"at most {DESCRIPTORS} descriptors")
+        calls = [_lower("RLIMIT_NOFILE", DESCRIPTORS), *([] if grants.write else calls[1:])]
+    return Step(layer, *calls)
 
 
 def limit_processes() -> Step:

@@ -20,7 +20,7 @@ from moonbox.worker.jail.policy import (
     NEWEST_KNOWN,
     PID,
     Architecture,
-    Check,
+    ArgumentCheck,
     Checked,
     numbers,
 )
@@ -164,7 +164,7 @@ def _allow_if(code: Assembler, rules: Rules, pid_at: list[int]) -> None:
             code.label(fails)
 
 
-def _require(code: Assembler, check: Check, holds: str, fails: str, pid_at: list[int]) -> None:
+def _require(code: Assembler, check: ArgumentCheck, holds: str, fails: str, pid_at: list[int]) -> None:
     if check.whole:
         code.load(high_word(check.argument))
         code.if_equal(0, otherwise=fails)

@@ -1,0 +1,173 @@
+"""Validation: whether a value fits a schema, without holding Python's lock for long.
+
+The schema of a stranger is used if its `Estimate` is within the bounds. A value that is too large to be compared with
+it at once is compared in pieces. TooCostly is raised where that is not possible.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from moonbox.schema.bounds import BACKTRACKS, Estimate, TooCostly
+from moonbox.schema.coercion import stand_in
+from moonbox.schema.document import elements
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+
+    from moonbox.schema.document import Document, Schema
+
+_MOST_PIECES = 1_000_000
+_OUTERMOST = frozenset({"type", "minItems", "maxItems", "minProperties", "maxProperties", "required"})
+_COMBINED = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
+_SPLIT = (
+    _OUTERMOST
+    | _COMBINED
+    | {"additionalItems", "additionalProperties", "items", "prefixItems", "properties"}
+    | {"$comment", "$defs", "default", "definitions", "deprecated", "description", "examples", "format", "title"}
+    | {"$schema", "otherNames"}
+)
+"""The keywords that can be judged piece by piece, or say nothing."""
+
+
+class Invalid(Exception):
+    """A schema that is not a JSON Schema, with the place of the mistake in it."""
+
+    def __init__(self, message: str, where: str = "") -> None:
+        super().__init__(message)
+        self.where = where
+
+
+class Validator:
+    """A schema to compare values with. Bounds do not apply to the host program's `own` schemas."""
+
+    def __init__(self, document: Document, *, own: bool = False) -> None:
+        self._document, self._own = document, own
+        self._parts: dict[tuple[str, int], jsonschema_rs.Validator | None] = {}
+
+    def check(self) -> None:
+        """Raise Invalid if the schema is not valid, TooCostly if it is not used."""
+        _ = self._whole
+
+    def is_valid(self, value: Any) -> bool:
+        """Whether the value fits. Raises ValueError or TypeError for what JSON cannot express."""
+        whole, estimate = self._whole
+        if estimate is None or estimate.affords(self._document.root, value):
+            return bool(whole.is_valid(value))
+        return _Pieces(self._document, estimate, self._part).fits(self._document.root, value)
+
+    def fits(self, rule: dict[str, Any], value: Any) -> bool:
+        """Whether a value fits one keyword of the schema; True where that cannot be said, or would take too long."""
+        ((keyword, inner),) = rule.items()
+        _, estimate = self._whole
+        validator = self._part(rule, keyword, inner)
+        if validator is None or (estimate is not None and not estimate.affords(rule, value)):
+            return True
+        try:
+            return bool(validator.is_valid(stand_in(value)))
+        except (ValueError, TypeError):
+            return True
+
+    def takes(self, schema: dict[str, Any], value: Any) -> bool:
+        """The same for a part of the schema."""
+        validator = self._part(schema, "", schema)
+        return validator is None or bool(validator.is_valid(value))
+
+    @cached_property
+    def _whole(self) -> tuple[jsonschema_rs.Validator, Estimate | None]:
+        import jsonschema_rs
+
+        try:
+            estimate = None if self._own else Estimate(self._document)
+        except RecursionError:
+            raise TooCostly("its schema is nested too deeply") from None
+        try:
+            return _compiled(self._document.root, own=self._own), estimate
+        except jsonschema_rs.ValidationError as error:
+            where = "".join(f"[{part!r}]" for part in error.instance_path)
+            raise Invalid(error.message, where) from None
+        except (jsonschema_rs.ReferencingError, ValueError, TypeError) as error:
+            raise Invalid(str(error)) from None
+
+    def _part(self, schema: dict[str, Any], keyword: str, kept: Any) -> jsonschema_rs.Validator | None:
+        """A validator for a part of the document, which `kept` is or holds; None where it refers to what only the
+        whole has."""
+        key = (keyword, id(kept))  # it is a part of the document, so that it lives as long as this does
+        if key not in self._parts:
+            self._parts[key] = self._compile(schema)
+        return self._parts[key]
+
+    def _compile(self, schema: dict[str, Any]) -> jsonschema_rs.Validator | None:
+        import jsonschema_rs
+
+        root = self._document.root
+        shared = {name: root[name] for name in ("$schema", "$defs", "definitions") if name in root}
+        try:
+            return _compiled({**shared, **schema}, own=self._own)
+        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError):
+            return None
+
+
+class _Pieces:
+    """A value that is compared with a schema member by member, each at once if that is quick."""
+
+    def __init__(self, document: Document, estimate: Estimate, part: Any) -> None:
+        self._document, self._estimate, self._part = document, estimate, part
+        self._left = _MOST_PIECES
+
+    def fits(self, schema: Schema, value: Any) -> bool:
+        self._left -= 1
+        if isinstance(schema, bool):
+            return schema
+        if self._left < 0 or not isinstance(schema, dict):
+            raise TooCostly("it is too large for its schema")
+        if self._estimate.affords(schema, value):
+            return self._judge(schema, "", schema, value)
+        root = schema is self._document.root
+        if schema.keys() - _SPLIT - ({"$id"} if root else set()) or not self._estimate.is_divisible:
+            raise TooCostly("it is too large for its schema")
+        outermost = {keyword: rule for keyword, rule in schema.items() if keyword in _OUTERMOST}
+        if not self._judge(outermost, "outermost", schema, value) or not self._combined(schema, value):
+            return False
+        if isinstance(value, list):
+            return self._list(schema, value)
+        return not isinstance(value, dict) or self._table(schema, value)
+
+    def _judge(self, schema: dict[str, Any], name: str, kept: Any, value: Any) -> bool:
+        validator = self._part(schema, name, kept)
+        if validator is None:
+            raise TooCostly("it is too large for its schema")
+        return bool(validator.is_valid(value))
+
+    def _combined(self, schema: dict[str, Any], value: Any) -> bool:
+        if "$ref" in schema and not self.fits(self._document.pointer(schema["$ref"]), value):
+            return False
+        return (
+            all(self.fits(part, value) for part in schema.get("allOf", ()))
+            and ("anyOf" not in schema or any(self.fits(part, value) for part in schema["anyOf"]))
+            and ("oneOf" not in schema or sum(self.fits(part, value) for part in schema["oneOf"]) == 1)
+        )
+
+    def _list(self, schema: dict[str, Any], value: list[Any]) -> bool:
+        first, others = elements(schema)
+        others = True if others is None else others
+        return all(self.fits(first[at] if at < len(first) else others, item) for at, item in enumerate(value))
+
+    def _table(self, schema: dict[str, Any], value: dict[Any, Any]) -> bool:
+        named, others = schema.get("properties", {}), schema.get("additionalProperties", True)
+        return all(self.fits(named.get(name, others), item) for name, item in value.items())
+
+
+def _compiled(schema: Any, *, own: bool) -> jsonschema_rs.Validator:
+    import jsonschema_rs
+
+    options = None if own else jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACKS)
+    return jsonschema_rs.validator_for(
+        schema, validate_formats=False, retriever=_refuse_to_fetch, pattern_options=options
+    )
+
+
+def _refuse_to_fetch(uri: str) -> Any:
+    """A schema never makes the host fetch or open anything."""
+    raise LookupError("schemas are not fetched; put it under $defs")

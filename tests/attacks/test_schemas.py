@@ -1,0 +1,222 @@
+"""attack: schemas of servers and scripts that keep a validator busy, which holds the lock of all threads"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox import Sandbox, Tool
+from moonbox.errors import MoonboxError, ToolError
+from tests.long import times
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LONGEST_STOP = 0.05
+"""Seconds of this process's processor time in which no other thread may run."""
+
+
+class Watchdog:
+    """A thread that looks how long it could not run, in processor time of the process: a busy machine adds nothing."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+
+    def _watch(self) -> None:
+        before = time.process_time()
+        while not self._ended.wait(0.0005):
+            now = time.process_time()
+            self.longest, before = max(self.longest, now - before), now
+
+    @contextmanager
+    def watching(self) -> Iterator[Watchdog]:
+        self._thread.start()
+        try:
+            yield self
+        finally:
+            self._ended.set()
+            self._thread.join()
+
+
+def chain(levels: int, keyword: str, leaf: Any, **more: Any) -> dict[str, Any]:
+    """Each level looks at the value twice."""
+    parts = {f"d{at}": {keyword: [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in range(levels)}
+    return {"$ref": "#/$defs/d0", "$defs": {**parts, f"d{levels}": leaf}, **more}
+
+
+def nested(levels: int, keyword: str, **more: Any) -> dict[str, Any]:
+    schema: Any = {"type": "integer"}
+    for _ in range(levels):
+        schema = {keyword: [schema], **more}
+    return {"items": schema}
+
+
+NAMES = [f"{number:06}" for number in range(5_000)]
+ROWS = [[number, str(number)] for number in range(300)]
+MANY = {"anyOf": [{"maximum": 0}] * 900, "$comment": "each way to it costs 900 looks"}
+DEEP = json.loads('{"a":' * 40 + "1" + "}" * 40)
+UNIONS = ("allOf", "anyOf", "oneOf")
+KNOWN: list[tuple[dict[str, Any], Any]] = [
+    *((chain(20, keyword, {"type": kind}), 1) for keyword in UNIONS for kind in ("null", "integer")),
+    *((chain(11, keyword, {"type": "string"}), ROWS) for keyword in UNIONS),
+    (chain(14, "allOf", {"properties": {"b": True}}, unevaluatedProperties=False), {"a": 1}),
+    (chain(18, "allOf", {"items": True}, unevaluatedItems=False), [1]),
+    (nested(14, "allOf", unevaluatedItems={"type": "integer"}), ROWS),
+    ({"allOf": [{"$dynamicRef": "#n"}] * 900, "$defs": {"n": {"$dynamicAnchor": "n", **MANY}}}, 1),
+    ({"items": {"allOf": [{"$ref": "#a"}] * 900}, "$defs": {"a": {"$anchor": "a", "enum": NAMES}}}, NAMES),
+    ({"$id": "urn:x", "allOf": [{"$ref": "urn:x#/$defs/b"}] * 900, "$defs": {"b": MANY}}, 1),
+    ({"$id": "urn:x", "allOf": [{"$ref": "b"}] * 900, "$defs": {"b": {"$id": "b", **MANY}}}, ROWS),
+    ({"items": {"pattern": "^(?:(a|aa)(?=a|b|$))*\\1z"}}, ["a" * 60] * 300),
+    ({"allOf": [{"pattern": f"^(?:(a|a)(?!x))*\\1z{at}"} for at in range(900)]}, "a" * 90),
+    ({"pattern": "|".join(f"{name}.*x" for name in NAMES)}, "0" * 50_000),
+    ({"allOf": [{"pattern": f"^\\p{{L}}{{1,{at}}}$"} for at in range(100)]}, "a"),
+    ({"patternProperties": {f"{name}a*b": {"type": "string"} for name in NAMES[:2_000]}}, dict.fromkeys(NAMES, 1)),
+    ({"pattern": "((((((a{9}){9}){9}){9}){9}){9}){9}"}, "a"),
+    ({"items": {"dependentRequired": {name: ["a"] for name in NAMES[:3_000]}}}, [{"a": 1}] * 3_000),
+    ({"items": {"enum": [{"a": "x" * 30, "b": name} for name in NAMES[:1_000]]}}, [{"a": "x" * 30, "b": ""}] * 3_000),
+    ({"items": {"multipleOf": 1e-300}}, [1e300] * 3_000),
+    ({"items": {"minimum": 10**4000}}, [10**4000] * 300),
+    ({"anyOf": [{"items": {"type": "string"}}, {"type": "null"}]}, list(range(60_000))),
+    ({"uniqueItems": True, "items": {"$ref": "#"}}, ROWS * 20),
+    ({"properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#", "minProperties": 0}]}}}, DEEP),
+    ({"if": {"$ref": "#/$defs/d0"}, "then": False, **chain(19, "anyOf", {"type": "null"})}, 1),
+    ({"not": chain(19, "allOf", {"type": "integer"})} | {"$defs": chain(19, "allOf", {})["$defs"]}, 1),
+]  # fmt: skip
+
+
+def answering(schema: Any, value: Any) -> list[Callable[[], Any]]:
+    """What this schema and value are given to: parameters, results, and what prints and checks them."""
+
+    def result() -> Any:
+        tool = Tool.from_schema(name="f", call=lambda args: value, returns=schema, validate_result=True)
+        return tool.convert_result(value)
+
+    def argument() -> Any:
+        properties = {"a": {key: rule for key, rule in schema.items() if key != "$defs"}}
+        parameters = {"type": "object", "properties": properties, "$defs": schema.get("$defs", {})}
+        return Tool.from_schema(name="f", call=lambda args: value, parameters=parameters).bind({"a": value})
+
+    def script() -> Any:
+        tool = Tool.from_schema(name="f", call=lambda args: 1, returns=schema)
+        with Sandbox([tool], isolation="inline") as box:
+            return box.run("local x = tools.f{} print(docs.describe('f')) return x.a.b, x[1].c, x.d")
+
+    return [result, argument, script]
+
+
+def stops_threads(schema: Any, value: Any) -> bool:
+    """Whether other threads could not run for too long, three times of three: a busy machine may delay them too."""
+    return all(stop(schema, value) >= LONGEST_STOP for _ in range(3))
+
+
+def stop(schema: Any, value: Any) -> float:
+    """The longest time in which other threads could not run."""
+    with Watchdog().watching() as watchdog:
+        for job in answering(schema, value):
+            try:
+                job()
+            except MoonboxError:
+                continue
+    return watchdog.longest
+
+
+@pytest.mark.parametrize(("schema", "value"), KNOWN, ids=lambda part: json.dumps(part)[:40])
+def test_no_known_kind_of_schema_stops_other_threads(schema: Any, value: Any) -> None:
+    assert not stops_threads(schema, value)
+
+
+def schema_of(chance: random.Random) -> dict[str, Any]:
+    """A schema of definitions that refer to one another in all ways that a validator follows."""
+    count = chance.choice((3, 8, 20, 60))
+    often = chance.choice((1, 2, 3, 20))
+
+    def ref() -> dict[str, Any]:
+        at = chance.randrange(count)
+        return {chance.choice(("$ref", "$ref", "$dynamicRef")): chance.choice((f"#/$defs/d{at}", f"#a{at}"))}
+
+    def part(depth: int = 0) -> Any:
+        inner = ref() if depth > 1 or chance.random() < 0.5 else part(depth + 1)
+        match chance.choice(KEYWORDS):
+            case "allOf" | "anyOf" | "oneOf" | "prefixItems" as keyword:
+                return {keyword: [inner] * often}
+            case "properties" | "patternProperties" | "dependentSchemas" as keyword:
+                return {keyword: dict.fromkeys(("a", "b", "^", "[ab]?")[: often + 1], inner)}
+            case "rule":
+                return chance.choice(RULES)
+            case "if":
+                return {"if": inner, "then": ref(), "else": ref()}
+            case keyword:
+                return {keyword: inner, **(part(depth + 1) if depth < 2 else {})}
+
+    definitions = {f"d{at}": {"$anchor": f"a{at}", **part()} for at in range(count)}
+    return {"$ref": "#/$defs/d0", "$defs": definitions}
+
+
+KEYWORDS = [
+    *("allOf", "anyOf", "oneOf", "not", "if", "items", "prefixItems", "contains", "properties", "patternProperties"),
+    *("additionalProperties", "propertyNames", "dependentSchemas", "unevaluatedItems", "unevaluatedProperties"),
+    *("rule", "allOf", "anyOf"),
+]
+RULES: list[dict[str, Any]] = [
+    *({"type": kind} for kind in ("integer", "string", "object", "array")),
+    *(
+        {"uniqueItems": True},
+        {"enum": NAMES[:50]},
+        {"required": NAMES[:200]},
+        {"multipleOf": 0.01},
+        {"const": ROWS[:9]},
+    ),
+    *({"pattern": "^(a|aa)+$"}, {"pattern": "^(?:(a|a)(?!x))*\\1z"}, {"pattern": "^\\w{1,200}x$"}, {"maxLength": 3}),
+]
+
+
+def value_of(chance: random.Random) -> Any:
+    """A value of up to a few thousand parts, deep or wide."""
+    value: Any = chance.choice((1, "a" * 40, 1.5, None))
+    for _ in range(chance.choice((1, 3, 12))):
+        copies = chance.choice((1, 1, 2, 9))
+        value = [value] * copies if chance.random() < 0.5 else dict.fromkeys(("a", "b", "c")[:copies], value)
+        if len(json.dumps(value)) > 20_000:
+            break
+    return value
+
+
+@pytest.mark.parametrize("seed", range(times(40)))
+def test_no_made_up_schema_stops_other_threads(seed: int) -> None:
+    chance = random.Random(seed)
+    while len(json.dumps(schema := schema_of(chance))) > 64_000:
+        pass
+    assert not stops_threads(schema, value_of(chance))
+
+
+def test_a_result_is_not_validated_against_a_schema_above_the_bounds() -> None:
+    schema = chain(20, "allOf", {"type": "object", "required": ["b"]})
+    odd = Tool.from_schema(name="odd", call=lambda args: {"a": 1}, returns=schema, validate_result=True)
+    with Sandbox([odd]) as box:
+        run = box.run("return tools.odd{}.a")
+    assert (run.value, [str(note) for note in run.notes]) == (
+        1,
+        ["the result of odd was not validated: its schema nests too many alternatives within alternatives"],
+    )
+
+
+def test_a_large_result_is_validated_in_pieces() -> None:
+    row = {"anyOf": [{"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}] * 20}
+    schema = {
+        "type": "object",
+        "properties": {"rows": {"type": "array", "items": {"$ref": "#/$defs/Row"}}},
+        "$defs": {"Row": row},
+    }
+    tool = Tool.from_schema(name="f", call=lambda args: None, returns=schema, validate_result=True)
+    rows: list[Any] = [{"id": number} for number in range(40_000)]
+    assert tool.convert_result({"rows": rows}) == {"rows": rows}
+    with pytest.raises(ToolError, match="does not fit its declared type"):
+        tool.convert_result({"rows": [*rows, {}]})
