@@ -142,7 +142,7 @@ class Runner:
             self.turns.leave()
 
     def start(self, source: str, options: RunOptions, repl: object) -> Run | Pause:
-        """Run until the script has made calls, or to its end. The Pause leaves them to the caller, and holds the Repl."""
+        """Run until the script has made calls, or to its end. A Pause leaves them to the caller, and holds the Repl."""
         from moonbox.runs.stepped import SteppedDriver
 
         given = self._given(options)
