@@ -40,26 +40,49 @@ def postgres() -> Iterator[str]:
 @contextlib.contextmanager
 def running(*, fsync: bool = False) -> Iterator[str]:
     """The same, until the block ends; raises LookupError where the programs are missing."""
+    with server(fsync=fsync) as made:
+        yield made.url
+
+
+class Server:
+    """A server of its own, which can be stopped and started."""
+
+    def __init__(self, folder: str, programs: Path, settings: dict[str, object]) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.folder = folder
+        self.url = f"postgresql://moonbox@127.0.0.1:{port}/postgres"
+        self._programs = programs
+        self._as_owner = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []  # it refuses to run as root
+        if self._as_owner:
+            shutil.chown(folder, "postgres")
+        self._run("initdb", "--auth=trust", "--username=moonbox", "--no-sync", f"{folder}/data")
+        given = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": folder, **settings}
+        self._options = " ".join(f"-c {name}={value}" for name, value in given.items())
+        self.start()
+
+    def start(self) -> None:
+        where = (f"--log={self.folder}/log", f"--options={self._options}", f"--pgdata={self.folder}/data")
+        self._run("pg_ctl", "--wait", *where, "start")
+
+    def stop(self) -> None:
+        self._run("pg_ctl", "--wait", "--mode=immediate", f"--pgdata={self.folder}/data", "stop")
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [*self._as_owner, f"{self._programs}/{program}", *arguments]
+        subprocess.run(command, check=True, capture_output=True, cwd=self.folder)
+
+
+@contextlib.contextmanager
+def server(*, fsync: bool = False, **settings: object) -> Iterator[Server]:
+    """One with these settings, until the block ends; raises LookupError where the programs are missing."""
     programs = _programs()
     if programs is None:
         raise LookupError(_HOW)
-    as_owner = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []  # it refuses to run as root
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="moonbox-postgres-") as folder:
-        if as_owner:
-            shutil.chown(folder, "postgres")
-        data = f"{folder}/data"
-
-        def run(*command: str) -> None:
-            subprocess.run([*as_owner, *command], check=True, capture_output=True, cwd=folder)
-
-        run(f"{programs}/initdb", "--auth=trust", "--username=moonbox", "--no-sync", data)
-        options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={folder}"
-        options += f" -c fsync={'on' if fsync else 'off'}"
-        run(f"{programs}/pg_ctl", "--wait", f"--log={folder}/log", f"--options={options}", f"--pgdata={data}", "start")
+        made = Server(folder, programs, {"fsync": "on" if fsync else "off", **settings})
         try:
-            yield f"postgresql://moonbox@127.0.0.1:{port}/postgres"
+            yield made
         finally:
-            run(f"{programs}/pg_ctl", "--wait", "--mode=immediate", f"--pgdata={data}", "stop")
+            made.stop()

@@ -147,6 +147,11 @@ class AuditError(MoonboxError):
 class JournalError(MoonboxError):
     """The journal cannot be written or read, or another process continues the Repl."""
 
+    def __init__(self, message: str, *, passing: bool = False) -> None:
+        super().__init__(message)
+        self.passing = passing
+        """The database is away or full for the moment: what failed can be tried again."""
+
 
 class Diverged(MoonboxError):
     """A replay does not fit its record; the message names both sides."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from .conftest import Moonbox
 
 pytest.importorskip("mcp")
+from mcp_types import Tool
+
+from moonbox.config.mcp import ServerSettings
+from moonbox.mcp.upstreams.tools import ToolCache
+
 pytestmark = pytest.mark.timeout(600)  # the first of them may have to install the servers
 
 
@@ -93,6 +99,38 @@ def test_list_shows_what_a_server_that_failed_wrote(moonbox: Moonbox, tmp_path: 
     assert "it exited with status 1" in shown and shown.count("complete log") == 1
     assert "loud wrote:\n" + "".join(f"   | {line}\n" for line in lines) in shown
     assert "absent wrote" not in shown
+
+
+def test_the_catalog_has_the_tools_of_servers_that_were_listed_before(moonbox: Moonbox, tmp_path: Path) -> None:
+    program = (sys.executable, "-c", "import time; time.sleep(1000)")
+    servers = [ServerSettings(name=name, command=program[0], args=program[1:]) for name in ("known", "unknown")]
+    (tmp_path / "moonbox.toml").write_text(
+        "".join(
+            f"[mcp.servers.{server.name}]\ncommand = '{server.command}'\nargs = {json.dumps(server.args)}\n"
+            for server in servers
+        )
+    )
+    tool = Tool(name="clock", description="The time.", input_schema={"type": "object", "properties": {}})
+    cache = ToolCache(tmp_path / "home" / "mcp-tools")
+    cache.put(replace(servers[0], cwd=tmp_path), [tool])
+    shown = moonbox("catalog", "--wait", "0").stdout
+    assert "known.clock()" in shown
+    missing = "the tools of {} are missing: the server did not start; see `moonbox mcp doctor`"
+    assert [line for line in shown.splitlines() if "missing" in line] == [missing.format("unknown")]
+
+
+def test_run_keeps_destructive_tools_from_scripts_as_serve_does(
+    moonbox: Moonbox, configured: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "made.txt"
+    script = f"return tools.files.write_file{{path = '{path}', content = 'x'}}"
+    refused = moonbox("run", "-e", script)
+    assert refused.returncode == 1
+    message = "the tool 'files.write_file' may delete or overwrite; to let scripts call it, use --yes"
+    assert (message in refused.stderr, path.exists()) == (True, False)
+    allowed = moonbox("run", "--yes", "-e", script)
+    assert allowed.returncode == 0, allowed.stderr
+    assert path.read_text() == "x"
 
 
 def test_call_prints_data(moonbox: Moonbox, configured: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,6 +24,7 @@ from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
     from pathlib import Path
 
     from .conftest import Moonbox
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 pytest.importorskip("mcp")
 import httpx2
 
-from tests.mcp.mcp_driver import HOLD, bearer, server_process
+from tests.mcp.mcp_driver import ACCEPT, HOLD, Peer, answer_in, bearer, modern, server_process
 
 pytestmark = pytest.mark.timeout(600)  # a machine may be slow
 
@@ -384,26 +385,71 @@ def test_broken_tool_scripts_are_reported(process: Moonbox, tmp_path: Path) -> N
     assert "bad.lua cannot be loaded" in done.stdout
 
 
+TOKEN = "a-token-of-some-length"
+
+
+@contextmanager
+def three_calls(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], Peer, list[Future[httpx2.Response]]]]:
+    """A server in which a tool is called over HTTP, by an MCP client of the earlier protocol, and by one of today's.
+
+    The tool returns when the file `go` exists.
+    """
+    (folder / "moonbox.toml").write_text(f'[serve]\ntoken = "{TOKEN}"\n[audit]\npath = "trail.db"\n')
+    (folder / "kit.py").write_text(HOLD)
+    sources = [f"return tools.hold('{folder / name}')" for name in ("http", "earlier", "current")]
+    home = {"MOONBOX_HOME": str(folder / "home")}
+    header = bearer(TOKEN)
+    with ThreadPoolExecutor() as pool, server_process("--tools", "kit.py", env=home, cwd=folder) as (url, process):
+        api = f"{url.removesuffix('/mcp')}/run"
+        peer = Peer(url, TOKEN)
+        tool = {"name": "lua_repl", "arguments": {"source_code": sources[1]}}
+        current = modern("tools/call", {"name": "lua_repl", "arguments": {"source_code": sources[2]}})
+        current["headers"] |= {**ACCEPT, **header}
+        yield (
+            process,
+            peer,
+            [
+                pool.submit(httpx2.post, api, json={"source_code": sources[0]}, headers=header, timeout=100),
+                pool.submit(peer.post, {"id": 7, "method": "tools/call", "params": tool}),
+                pool.submit(httpx2.post, url, timeout=100, **current),
+            ],
+        )
+        peer.close()
+
+
+def _entered(folder: Path) -> bool:
+    return all((folder / f"{name}.entered").exists() for name in ("http", "earlier", "current"))
+
+
+def test_every_kind_of_client_gets_its_answer_from_a_server_that_is_stopped(tmp_path: Path) -> None:
+    with three_calls(tmp_path) as (process, peer, answers):
+        wait_until(lambda: _entered(tmp_path))
+        with peer.http.stream("GET", peer.url, headers=peer.session) as notifications:
+            process.terminate()
+            for _ in notifications.iter_lines():
+                pass  # until the server ends what no call waits for
+        for name in ("http", "earlier", "current"):
+            (tmp_path / name).touch()
+        http, earlier, current = (answer.result(60) for answer in answers)
+        assert process.wait(100) == 0
+    assert (http.status_code, http.json()["result"]) == (200, "released")
+    for answer in (answer_in(earlier), answer_in(current)):
+        assert answer["result"]["content"][0]["text"].startswith("released")
+    assert "Traceback" not in (tmp_path / "serve.log").read_text()
+
+
 @only_long
 def test_a_request_that_the_end_of_the_server_stops_is_answered_and_recorded(tmp_path: Path) -> None:
     """It takes the time that the server leaves to requests."""
-    (tmp_path / "moonbox.toml").write_text('[serve]\ntoken = "a-token-of-some-length"\n[audit]\npath = "trail.db"\n')
-    (tmp_path / "kit.py").write_text(HOLD)
-    entered = tmp_path / "file.entered"
-
-    def run(url: str) -> Any:
-        script = {"source_code": f"return tools.hold('{tmp_path / 'file'}')"}
-        address, header = f"{url.removesuffix('/mcp')}/run", bearer("a-token-of-some-length")
-        return httpx2.post(address, json=script, headers=header, timeout=100)
-
-    home = {"MOONBOX_HOME": str(tmp_path / "home")}
-    with ThreadPoolExecutor() as pool, server_process("--tools", "kit.py", env=home, cwd=tmp_path) as (url, process):
-        answer = pool.submit(run, url)
-        wait_until(entered.exists)
+    with three_calls(tmp_path) as (process, _, answers):
+        wait_until(lambda: _entered(tmp_path))
         process.terminate()
+        http, earlier, current = (answer.result(60) for answer in answers)
         assert process.wait(100) == 0
-        assert (answer.result(60).status_code, answer.result().json()["error"]["code"]) == (503, "unavailable")
+    assert (http.status_code, http.json()["error"]["code"]) == (503, "unavailable")
+    for answer in (answer_in(earlier), answer_in(current)):
+        assert answer["error"]["message"] == "the server is being stopped, and the request with it"
     assert "Traceback" not in (tmp_path / "serve.log").read_text()
     with closing(SqliteSink(tmp_path / "trail.db")) as sink:
-        [run_id] = [summary.id for summary in sink.list()]
-        assert error_of(sink.get(run_id)).kind == "cancelled"
+        kinds = [error_of(sink.get(summary.id)).kind for summary in sink.list()]
+    assert kinds == ["cancelled"] * 3

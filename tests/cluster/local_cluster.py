@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moonbox.cluster import ray_process
 from tests.faults.processes import descendants
 from tests.waiting import wait_until
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _ATTEMPTS = 4
+_HEAD_AWAY = "RAY_gcs_rpc_server_reconnect_timeout_s"
 _STORE = 80 << 20  # bytes; the least that Ray takes is about that
 
 
@@ -29,23 +31,25 @@ class LocalCluster:
             "RAY_USAGE_STATS_ENABLED": "0",
             "PYTHONPATH": str(Path(__file__).parents[2]),  # nodes find what the tests import
         }
-        import ray
         from ray.cluster_utils import Cluster
 
-        self._ray = ray
         head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": _STORE}
         self._cluster = _patiently(lambda: Cluster(initialize_head=True, head_node_args=head))
         self.address = self._cluster.address
         self._nodes = [self._add() for _ in range(nodes - 1)]
         self.random = random.Random(7)
+        ray_process.JOIN_SECONDS = 60.0  # on a busy machine
+        os.environ[_HEAD_AWAY] = "3"  # seconds after which Ray ends the process that uses it; nodes have more patience
+        self._process = ray_process.RayProcess.shared(self.address)  # all tests share it
+        del os.environ[_HEAD_AWAY]
 
     def _add(self) -> Any:
         return _patiently(lambda: self._cluster.add_node(num_cpus=1, object_store_memory=_STORE))
 
-    def connect(self) -> None:
-        from moonbox.cluster.membership import connect
-
-        connect(self.address)
+    def kill_head(self) -> None:
+        """`kill -9` of gcs_server."""
+        for process in self._cluster.head_node.all_processes["gcs_server"]:
+            _kill(process.process.pid)
 
     def kill_node(self, *, replace: bool = True) -> str:
         """`kill -9` of a raylet and everything below it, as if a machine had failed; another takes its place."""
@@ -69,7 +73,7 @@ class LocalCluster:
 
     def __exit__(self, *_: object) -> None:
         wait_until(lambda: not [each for each in threading.enumerate() if each.name == "moonbox-nodes"])
-        self._ray.shutdown()  # Ray ends a process that uses it after that
+        self._process.close()
         self._cluster.shutdown()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from moonbox import Context, ToolError, tool
+from moonbox import Context, Media, ToolError, tool
 
 
 @tool(placement="node")
@@ -23,3 +23,15 @@ async def fails(code: str) -> None:
 def big(size: int) -> str:
     """A large text."""
     return "x" * size
+
+
+@tool(placement="node")
+def picture() -> Media:
+    """A picture."""
+    return Media(b"\x89PNG\r\n\x1a\n", "image/png", "a.png")
+
+
+@tool(placement="node")
+def unsendable() -> object:
+    """Something that is no data."""
+    return os

@@ -5,22 +5,29 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 import threading
 import time
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from moonbox import Limits, Sandbox, tool
+from moonbox._version import __version__
 from moonbox.audit.metrics import Metrics
 from moonbox.cli import main
+from moonbox.cluster import ray_process
+from moonbox.cluster.membership import Membership
 from moonbox.config.sections import ServeSettings
-from moonbox.errors import ToolDefinitionError
+from moonbox.errors import ToolDefinitionError, WorkerError
 from moonbox.mcp.server.limits import ClusterQuotas, TooMany
 from tests.cluster import node_tool
+from tests.faults.processes import lives
 from tests.long import LONG
 from tests.waiting import wait_until
 
@@ -99,12 +106,18 @@ BAD = [
 WRONG = [("syntax", None), ("runtime", None), ("limit", "time"), ("check", None), ("limit", "calls")]
 
 
+NODE_TOOLS = [node_tool.where, node_tool.fails, node_tool.big, node_tool.picture, node_tool.unsendable]
+
+
 def test_a_tool_can_run_on_a_node(cluster: LocalCluster) -> None:
-    with Sandbox([node_tool.where, node_tool.fails, node_tool.big], cluster=cluster.address) as box:
+    with Sandbox(NODE_TOOLS, cluster=cluster.address) as box:
         found = box.run("return tools.where{text = 'a'}").unwrap()
         assert found["pid"] != os.getpid() and found["call"] == 1
         assert box.run("return select(2, pcall(tools.fails, {code = 'conflict'})).code").unwrap() == "conflict"
         assert box.run("return #tools.big{size = 2000000}").unwrap() == 2_000_000
+        assert box.run("return tools.picture{}").value["type"] == "image/png"
+        error = box.run("tools.unsendable{}").error
+        assert error is not None and "the result of unsendable cannot be used: result is a module" in error.message
     with Sandbox([node_tool.where]) as box:
         assert box.run("return tools.where{text = 'a'}.pid").unwrap() == os.getpid()
     with pytest.raises(ToolDefinitionError, match="placement 'node' needs a function at the top of a module"):
@@ -136,13 +149,12 @@ def test_status_shows_nodes_and_front_ends(
 
 
 def test_limits_of_clients_hold_across_front_ends(cluster: LocalCluster) -> None:
-    cluster.connect()
     settings = ServeSettings(max_calls=2, calls_per_minute=4, wait_seconds=0.3)
 
     async def scenario() -> None:
-        async with ClusterQuotas(replace(settings, wait_seconds=60)).acall("first"):
+        async with ClusterQuotas(replace(settings, wait_seconds=60), nodes).acall("first"):
             pass  # the actor has started
-        one, other = ClusterQuotas(settings), ClusterQuotas(settings)
+        one, other = ClusterQuotas(settings, nodes), ClusterQuotas(settings, nodes)
         async with one.acall("ann"), other.acall("ann"):
             async with other.acall("ben"):
                 pass
@@ -155,7 +167,47 @@ def test_limits_of_clients_hold_across_front_ends(cluster: LocalCluster) -> None
             async with other.acall("ann"):
                 pass
 
-    asyncio.run(scenario())
+    with closing(Membership(cluster.address)) as nodes:
+        asyncio.run(scenario())
+
+
+def test_another_version_of_moonbox_on_the_nodes_is_refused(
+    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_process, "__version__", "0.0.1")
+    ray = ray_process.RayProcess(cluster.address)  # not the one that all share
+    ray.users = 1
+    monkeypatch.setattr(ray_process.RayProcess, "shared", lambda address: ray)
+    with Sandbox(cluster=cluster.address, min_workers=0) as box:
+        with pytest.raises(WorkerError, match=r"^no node of the cluster can run workers: node \w{8}: ") as refused:
+            box.run("return 1")
+        assert f": moonbox there is {__version__}, and the front end's is 0.0.1" in str(refused.value)
+    ray.end()
+
+
+FRONT_END = """
+import sys, time
+from moonbox import Sandbox
+box = Sandbox(cluster=sys.argv[1])
+repl = box.repl()
+repl.run("x = 1").unwrap()
+print(repl.worker_pid, box.cluster.ray.pid, "ray" in sys.modules, flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_front_end_that_is_killed_leaves_nothing(cluster: LocalCluster) -> None:
+    """Ray is not loaded into it, and its Ray process has none of its secrets."""
+    secret = {"MOONBOX_TOKEN": "s3cr3t", "DATABASE_PASSWORD": "s3cr3t"}
+    command = [sys.executable, "-c", FRONT_END, cluster.address]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **secret}) as front_end:
+        assert front_end.stdout is not None
+        worker, ray, loaded = front_end.stdout.readline().split()
+        assert loaded == "False"
+        assert b"s3cr3t" not in Path(f"/proc/{ray}/environ").read_bytes()
+        front_end.kill()
+    wait_until(lambda: not lives(int(worker)), "its worker lives on")
+    wait_until(lambda: not lives(int(ray)), "its Ray process lives on")
 
 
 def test_every_call_is_made_once_while_nodes_and_actors_are_killed(cluster: LocalCluster, postgres: str) -> None:
@@ -210,3 +262,19 @@ def test_every_call_is_made_once_while_nodes_and_actors_are_killed(cluster: Loca
     assert len(made) == repls * runs * 3 and set(made.values()) == {1}
     assert kills
     assert moved or not LONG  # two kills may hit nodes without workers; test_moving kills those that have some
+
+
+def test_the_loss_of_the_head_leaves_the_front_end_and_its_links(cluster: LocalCluster, tmp_path: Path) -> None:
+    """The last test: there is no cluster after it. Ray ends the processes that use it, which the front end does not."""
+    tools = [expenses, node_tool.where]
+    with Sandbox(tools, cluster=cluster.address, journal=tmp_path / "state.db") as box, box.repl() as repl:
+        repl.run("x = tools.expenses{employee = 4}[1].amount").unwrap()
+        assert box.cluster is not None
+        first = box.cluster.ray.pid
+        cluster.kill_head()
+        wait_until(lambda: not lives(first), "Ray did not end its process")
+        assert repl.run("return x").value == 40.0
+        with box.repl() as other:  # on a node that was there before
+            assert other.run("return 1 + 1").value == 2
+        error = box.run("tools.where{text = 'a'}").error
+        assert error is not None and "the cluster cannot be reached now: " in error.message

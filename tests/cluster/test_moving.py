@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections import Counter
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +20,7 @@ from moonbox.durable.backends import SqliteBackend
 from moonbox.durable.store import Journal
 from moonbox.errors import UsageError, WorkerError
 from tests.cluster.host_processes import HostProcesses
+from tests.faults.processes import lives
 from tests.runs import awaited, blocking, stepped
 from tests.waiting import wait_until
 
@@ -51,6 +53,8 @@ class World:
         self.hosts = hosts
         self.calls: Counter[tuple[int, int]] = Counter()
         self.kill_at: tuple[str, int] = ("", 0)
+        self.stop_at = 0
+        self.stopped: list[int] = []
         self.heard = ""
         self.told: list[str] = []
 
@@ -58,6 +62,8 @@ class World:
         """The sum."""
         if self.kill_at == ("during", a):
             self.hosts.kill(self.hosts.busiest())
+        if a == self.stop_at and not self.stopped:
+            self.stopped = self.hosts.stop(self.hosts.busiest())
         self.calls[a, b] += 1
         return a + b
 
@@ -101,6 +107,34 @@ def test_a_run_goes_on_elsewhere(world: World, tmp_path: Path, drive: Any, momen
         assert world.heard == run.output == "begin\n1\n2\n3\n4\n5\n6\n"
         assert world.told.count("ok") == 6
         assert repl.run("return double(total)").value == 242
+
+
+@pytest.mark.parametrize("drive", [blocking, awaited, stepped])
+def test_a_hung_node_is_left_and_fenced(tmp_path: Path, drive: Any) -> None:
+    with HostProcesses(2, silence=1.5) as hosts, sandbox(world := World(hosts), tmp_path / "state.db") as box:
+        with box.repl() as repl:
+            repl.run("before = tools.add{a = 100, b = 0}").unwrap()
+            worker = repl.worker_pid
+            world.stop_at = 3
+            run = drive(repl, LOOP, timeout=300)
+            assert run.ok, run.error
+            assert (run.values[0], len(run.calls), run.state_lost) == (121, 6, False)
+            assert worker in world.stopped and repl.worker_pid not in world.stopped
+            hosts.go_on(world.stopped)  # it answers again
+            wait_until(lambda: not lives(worker), "a worker of the node that was left lives on")
+            assert repl.run("return total").value == 121
+        assert set(world.calls.values()) == {1} and len(world.calls) == 7
+
+
+def test_an_idle_repl_of_a_hung_node_is_restored_elsewhere(tmp_path: Path) -> None:
+    with HostProcesses(2, silence=1.5) as hosts, sandbox(world := World(hosts), tmp_path / "state.db") as box:
+        with box.repl() as repl:
+            repl.run("x = tools.add{a = 1, b = 2}").unwrap()
+            stopped = hosts.stop(hosts.busiest())
+            assert repl.run("return x", timeout=300).value == 3
+            assert repl.worker_pid not in stopped
+            hosts.go_on(stopped)
+        assert world.calls == {(1, 2): 1}
 
 
 def test_calls_under_way_are_waited_for_and_not_repeated(world: World, tmp_path: Path) -> None:
@@ -178,34 +212,43 @@ def test_a_run_keeps_its_time_limit_when_its_host_is_lost(world: World, tmp_path
 def test_a_worker_starts_where_there_is_most_room(world: World) -> None:
     hosts = world.hosts.connections()
     for roomy, other in (hosts, hosts[::-1]):
-        roomy.status["room"], other.status["room"] = 10**6, 1
+        roomy.status.room, other.status.room = 10**6, 1
         with sandbox(world, None) as box, box.repl() as repl:
             assert repl.run("return 1").ok
-            counts = {each.node: each.ask("status")[-1]["workers"] for each in hosts}
+            counts = {each.node: each.refresh().workers for each in hosts}
             assert counts == {roomy.node: 1, other.node: 0}
-        wait_until(lambda: not any(each.ask("status")[-1]["workers"] for each in hosts))
+        wait_until(lambda: not any(each.refresh().workers for each in hosts))
+
+
+def test_workers_are_spread_in_proportion_to_the_room_of_nodes() -> None:
+    with HostProcesses(2, silence=600) as hosts, sandbox(World(hosts), None) as box, ExitStack() as repls:
+        small, large = hosts.connections()
+        small.status.room, large.status.room = 4, 12
+        for _ in range(8):
+            assert repls.enter_context(box.repl()).run("return 1").ok
+        assert (small.refresh().workers, large.refresh().workers) == (2, 6)
 
 
 def test_an_interrupted_order_does_not_leave_its_answer_to_the_next(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(sock: object) -> list[object]:
+    def interrupt(*_: object) -> list[object]:
         raise KeyboardInterrupt
 
     first, other = world.hosts.connections()
     with monkeypatch.context() as patch:
         patch.setattr(wire, "receive", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            first.ask("status")
+            first.refresh()
     with pytest.raises(HostLost):
-        first.ask("kill", 1)
-    assert world.hosts.connections() == [other] and other.ask("kill", 1) == ["ok", ""]
+        first.refresh()
+    assert world.hosts.connections() == [other] and other.kill(1) == ""
 
 
 def test_a_connection_that_no_worker_gets_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its front end has failed before it asked for the worker."""
     monkeypatch.setattr(host, "UNCLAIMED_SECONDS", 0.1)
-    address, token = host.NodeHost("127.0.0.1").where()
+    address, token, _ = host.NodeHost("127.0.0.1").where()
     with wire.connect(address, token, wire.WORKER, bytes(wire.NAME_SIZE), 60) as sock:
         assert sock.recv(1) == b""
 

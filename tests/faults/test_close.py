@@ -6,7 +6,8 @@ import asyncio
 import threading
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,10 +21,17 @@ from tests.waiting import wait_until
 
 from .processes import nothing_leaks
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 gone = threading.Event()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
+def test_closed_repls_leave_no_zombies() -> None:
+    with Sandbox() as box:
+        repls = [box.repl() for _ in range(5)]
+        workers = [repl.worker_pid for repl in repls if repl.run("return 1").ok]
+        for repl in repls:
+            repl.close()
+        wait_until(lambda: not [pid for pid in workers if Path(f"/proc/{pid}").exists()])
 
 
 @tool

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+from concurrent.futures import Future
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import httpx2
 import mcp_types as types
 import pytest
 from mcp import MCPError
+from msgspec import msgpack
 
 from moonbox import Toolbox, ToolError
 from moonbox.config.sections import ServeSettings
 from moonbox.mcp.caller import CALLER
 from moonbox.mcp.server.calls import Calls
-from moonbox.mcp.server.limits import ClusterQuotas, Quotas, RequestRate, Shares, TooMany
+from moonbox.mcp.server.limits import ClusterCount, ClusterQuotas, Quotas, RequestRate, Shares, TooMany
 from moonbox.mcp.server.notifications import ChangeNotifier
 from moonbox.mcp.server.passthrough import Passthrough
 from moonbox.mcp.server.sessions import Client, conversation_of, owner_of
@@ -32,6 +34,8 @@ from tests.waiting import await_until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from moonbox.cluster.ray_messages import CallActor
 
 
 def texts(*parts: str, **more: Any) -> types.CallToolResult:
@@ -163,6 +167,25 @@ def test_a_call_is_refused_only_after_it_waited_and_its_client_was_told() -> Non
     asyncio.run(main())
 
 
+def test_a_call_that_runs_for_longer_than_a_minute_still_counts() -> None:
+    now = [0.0]
+    for quotas, limit in (
+        (Quotas(None, 50.0, clock=lambda: now[0]), "the calls of this client may take 50 s a minute"),
+        (Quotas(1, None, clock=lambda: now[0]), "this client may make 1 call a minute"),
+    ):
+        with quotas.call("alice"):
+            now[0] += 61.0
+            for _ in range(2):
+                with pytest.raises(TooMany, match=rf"^{limit}; try again in 60 s$"), quotas.call("alice"):
+                    pass
+                now[0] += 61.0
+        with pytest.raises(TooMany), quotas.call("alice"):
+            pass
+        now[0] += 60.0
+        with quotas.call("alice"):
+            pass
+
+
 def test_quotas_count_calls_and_their_time_for_each_client() -> None:
     now = [0.0]
     quotas = Quotas(2, 10.0, clock=lambda: now[0])
@@ -188,27 +211,27 @@ def test_quotas_count_calls_and_their_time_for_each_client() -> None:
         assert len(free) == 0
 
 
-def test_a_call_that_is_given_up_while_the_cluster_is_asked_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_is_given_up_while_the_cluster_is_asked_takes_no_place() -> None:
     asked = asyncio.Event()
 
-    class Actor:
+    class Ray:
         """Counts at once, as the actor of a cluster does, and answers the first time never."""
 
-        def __init__(self, kind: Any, name: str, *limits: Any, concurrency: int) -> None:
-            self._count = kind(*limits)
-            self.enter, self.leave = SimpleNamespace(remote=self._enter), SimpleNamespace(remote=self._count.leave)
+        def __init__(self) -> None:
+            self._count: Any = None
+            self.ray = self
 
-        async def _answer(self, answer: str) -> str:
-            if not asked.is_set():
-                asked.set()
-                await asyncio.Event().wait()
-            return answer
-
-        def _enter(self, client: str, call: str) -> Any:
-            return self._answer(self._count.enter(client, call))
+        def ask(self, request: CallActor) -> Future[bytes]:
+            self._count = self._count or ClusterCount(*request.given)
+            answer = getattr(self._count, request.method)(*request.arguments)
+            future = Future[bytes]()
+            if asked.is_set():
+                future.set_result(msgpack.encode(answer))
+            asked.set()
+            return future
 
     async def main() -> None:
-        quotas = ClusterQuotas(ServeSettings(max_calls=1, wait_seconds=5.0))
+        quotas = ClusterQuotas(ServeSettings(max_calls=1, wait_seconds=5.0), cast("Any", Ray()))
 
         async def call() -> None:
             async with quotas.acall("alice"):
@@ -220,7 +243,6 @@ def test_a_call_that_is_given_up_while_the_cluster_is_asked_takes_no_place(monke
         await asyncio.wait([given_up])
         await call()
 
-    monkeypatch.setattr("moonbox.cluster.membership.actor", Actor)
     asyncio.run(asyncio.wait_for(main(), 60))
 
 

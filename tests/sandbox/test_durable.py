@@ -375,9 +375,10 @@ def test_a_write_that_fails_leaves_no_gap(path: Path, mode: str, at: int) -> Non
         script = "x = tools.price{item = 'tea'}"
         with pytest.raises(JournalError, match="the disk is full"):
             asyncio.run(repl.arun(script)) if mode == "async" else repl.run(script)
-        assert repl.run("y = 2 return x").value is None  # what is not on file is gone
+        assert repl.run("y = 2 return x").value == 1  # what is on file
+        assert repl.run("return {x, y}").value == [1, 2]
         repl_id = repl.id
-    assert restored(path, repl_id, "return {x == nil, y}") == [True, 2]
+    assert restored(path, repl_id, "return {x, y}") == [1, 2]
 
 
 @pytest.mark.parametrize("at", [1, 2])
@@ -399,7 +400,7 @@ def test_a_run_whose_write_failed_is_over_when_the_next_begins(path: Path, at: i
         repl_id = repl.id
     with Sandbox(Shop().tools(), journal=path) as box:
         assert box.interrupted() == ()
-        with pytest.raises(UsageError, match="'failed' cannot be run again"):
+        with pytest.raises(UsageError, match="'failed' cannot be run again" if at > 1 else "has no run 'failed'"):
             box.resume("failed")
     assert restored(path, repl_id, "return {x == nil, y, z}") == [True, 2, 3]
 

@@ -113,8 +113,8 @@ class MoonboxSandboxProvider:
 
     def _outcome(self, run: Run) -> Any:
         if not run.ok:
-            lost = replace(run, state_lost=run.state_lost or not self.keeps_state)
-            raise ToolError(lost.for_model(self._max_chars))
+            shown = run if self.keeps_state else replace(run, repl="", state_lost=False)
+            raise ToolError(shown.for_model(self._max_chars))
         text = run.for_model(self._max_chars)
         if run.media:
             return ToolResult(content=[text, *map(_block, run.media)])

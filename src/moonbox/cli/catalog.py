@@ -104,7 +104,8 @@ def assembled(
 def _missing_servers(parts: Assembly) -> list[str]:
     if parts.upstreams is None:
         return []
-    return [status.name for status in parts.upstreams.statuses() if status.state not in ("ready", "off")]
+    shown = ("ready", "off", "idle")
+    return [status.name for status in parts.upstreams.statuses() if status.state not in shown and not status.tools]
 
 
 def _show(mode: CodeMode, missing: list[str]) -> None:

@@ -188,6 +188,7 @@ RUN_OPTIONS: Mapping[str, Any] = {
     "tools": Tools,
     "config": ConfigFile,
     "no_config": Annotated[bool, flag("--no-config", help="Without the nearest moonbox.toml.")],
+    "yes": Annotated[bool, flag("--yes", help="Let scripts call tools that may delete or overwrite.")],
     "isolation": Annotated[
         str | None,
         option(

@@ -43,6 +43,8 @@ class RunOptions(Struct, frozen=True, kw_only=True, dict=True):
     tools: Sequence[str] | None = None
     config: Path | None = None
     no_config: bool = False
+    yes: bool = False
+    """Whether scripts may call tools that may delete or overwrite, which code mode keeps from them."""
     isolation: str | None = None
     workers: WorkerSource | None = None
     """For the isolation `process`: a source of workers that is loading already."""

@@ -11,6 +11,8 @@ from moonbox.cli.approver import Approver, announce
 from moonbox.cli.output import console, is_terminal
 from moonbox.closing import Closing
 from moonbox.compact import short
+from moonbox.errors import Denied
+from moonbox.runs.decisions import Middleware
 from moonbox.runs.progress import progress_words
 from moonbox.wording import counted, seconds, visible
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.cli.run_options import RunOptions
     from moonbox.runs.call_entry import CallEntry
+    from moonbox.runs.decisions import ToolCall
     from moonbox.runs.progress import Progress
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
@@ -72,6 +75,8 @@ class Session(Closing):
                 from moonbox.project.assembly import add_project_tools
 
                 add_project_tools(config, self.sandbox, self._closing, sink=trail, wait=wait, sources=sources)
+            if not options.yes:
+                self.sandbox.add_middleware(Middleware(before=_refuse_destructive))
             self.repl: Repl = self.sandbox.repl(before_write=self._remember)
         except BaseException:
             self._closing.close()
@@ -111,6 +116,13 @@ class Session(Closing):
 
     def close(self) -> None:
         self._closing.close()
+
+
+def _refuse_destructive(call: ToolCall) -> None:
+    """Raise Denied for a tool that may delete or overwrite, as in code mode, where scripts do not reach it."""
+    tool = call.definition
+    if tool is not None and tool.policy == "auto" and tool.hints.destructive:
+        raise Denied(f"the tool '{call.tool}' may delete or overwrite; to let scripts call it, use --yes")
 
 
 class CallLine:

@@ -6,7 +6,6 @@ and answers go directly between the front end and the worker. When the connectio
 
 from __future__ import annotations
 
-import hmac
 import os
 import secrets
 import socket
@@ -15,17 +14,19 @@ from collections import OrderedDict
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import msgpack
 
 from moonbox._version import __version__
 from moonbox.cluster import wire
+from moonbox.cluster.entrance import GREETING_SECONDS, Entrance
 from moonbox.errors import WorkerError
 from moonbox.worker.sources import ProcessSource
 
 if TYPE_CHECKING:
     from moonbox.worker.control import ZygoteControl
 
-_GREETING_SECONDS = 5.0
 UNCLAIMED_SECONDS = 30.0
 """How long a connection waits for its worker. Its front end may have failed before it gave the order."""
 _MOST_SOURCES = 16
@@ -35,74 +36,68 @@ WORKER_BYTES = 8 << 20
 _RESERVE = 0.1
 """The part of a node's memory that is left to others."""
 
+_RECLAIMED = ("active_file", "inactive_file", "slab_reclaimable")
+"""What a container's kernel gives back when processes need memory, by its names in `memory.stat`."""
+
 
 class NodeHost:
     """Serves front ends, from threads of its own. It is an actor of Ray, and ends with its process."""
 
     def __init__(self, ip: str) -> None:
         self._token = secrets.token_bytes(wire.TOKEN_SIZE)
-        self._listener = socket.create_server((ip, 0), backlog=1024)
+        listener = socket.create_server((ip, 0), backlog=1024)
+        self._address: tuple[str, int] = listener.getsockname()[:2]
         self._lock = threading.Lock()  # guards the three below
         self._sources: OrderedDict[bytes, ProcessSource] = OrderedDict()
-        self._arrived: dict[bytes, socket.socket] = {}  # connections that no worker has yet
+        self._arrived: dict[bytes, tuple[socket.socket, float]] = {}  # connections that no worker has yet, until when
         self._front_ends: set[_FrontEnd] = set()
         self._arrival = threading.Condition(self._lock)
-        threading.Thread(target=self._accept, name="moonbox-host", daemon=True).start()
+        self._entrance = Entrance(listener, self._token, self._admit, self._expire)
 
-    def where(self) -> tuple[tuple[str, int], bytes]:
-        """Its address and its token."""
-        return self._listener.getsockname()[:2], self._token
+    def where(self) -> tuple[tuple[str, int], bytes, str]:
+        """Its address, its token and its version."""
+        return self._address, self._token, __version__
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> wire.HostStatus:
         """How many workers and front ends there are, and how many more workers fit."""
         free, total = memory()
         with self._lock:
             workers = sum(len(front_end.workers) for front_end in self._front_ends)
         room = max(0, int((free - total * _RESERVE) / WORKER_BYTES))
-        return {"workers": workers, "room": room, "free_memory": free, "version": __version__}
+        return wire.HostStatus(workers, room, max(0, free), __version__)
 
     # Connections
 
-    def _accept(self) -> None:
-        while True:
-            with suppress(OSError):  # no descriptors are left, which passes
-                sock, _ = self._listener.accept()
-                threading.Thread(target=self._greet, args=(sock,), name="moonbox-greet", daemon=True).start()
-
-    def _greet(self, sock: socket.socket) -> None:
-        """Find out what a connection is for. One without the token is closed."""
-        try:
-            sock.settimeout(_GREETING_SECONDS)
-            greeting = wire.exactly(sock, wire.GREETING_SIZE)
-            wire.watch(sock)
-            sock.settimeout(None)
-        except OSError:
-            sock.close()
+    def _admit(self, sock: socket.socket, kind: bytes, name: bytes) -> None:
+        """A connection that gave the token."""
+        if kind == wire.CONTROL:
+            threading.Thread(target=self._serve, args=(sock,), name="moonbox-front-end", daemon=True).start()
             return
-        token, kind, name = greeting[: wire.TOKEN_SIZE], greeting[wire.TOKEN_SIZE :][:1], greeting[-wire.NAME_SIZE :]
-        if not hmac.compare_digest(token, self._token):
-            sock.close()
-        elif kind == wire.WORKER:
-            with self._lock:
-                self._arrived[name] = sock
-                self._arrival.notify_all()
-                if not self._arrival.wait_for(lambda: self._arrived.get(name) is not sock, UNCLAIMED_SECONDS):
-                    self._arrived.pop(name).close()
-        else:
-            front_end = _FrontEnd(self, sock)
-            with self._lock:
-                self._front_ends.add(front_end)
-            front_end.serve()
-            with self._lock:
-                self._front_ends.discard(front_end)
+        with self._lock:
+            self._arrived[name] = sock, monotonic() + UNCLAIMED_SECONDS
+            self._arrival.notify_all()
+
+    def _expire(self) -> None:
+        """Close connections that wait for their workers for too long."""
+        with self._lock:
+            for name in [name for name, (_, until) in self._arrived.items() if until < monotonic()]:
+                self._arrived.pop(name)[0].close()
+
+    def _serve(self, sock: socket.socket) -> None:
+        front_end = _FrontEnd(self, sock)
+        with self._lock:
+            self._front_ends.add(front_end)
+        front_end.serve()
+        with self._lock:
+            self._front_ends.discard(front_end)
 
     # For the front ends
 
-    def source(self, digest: bytes, config: dict[str, Any] | None) -> ProcessSource | None:
+    def source(self, digest: bytes, config: bytes | None) -> ProcessSource | None:
         """The zygote that makes workers with this configuration, for all front ends; None where it is not known."""
         with self._lock:
             if digest not in self._sources and config is not None:
-                self._sources[digest] = ProcessSource(config)
+                self._sources[digest] = ProcessSource(msgpack.decode(config))
             found = self._sources.get(digest)
             if found is not None:
                 self._sources.move_to_end(digest)
@@ -115,13 +110,12 @@ class NodeHost:
 
     def connection(self, name: bytes) -> socket.socket:
         """The connection of that name, for a worker. It may be on its way."""
-        deadline = monotonic() + _GREETING_SECONDS
+        deadline = monotonic() + GREETING_SECONDS
         with self._lock:
             while name not in self._arrived:
                 if not self._arrival.wait(deadline - monotonic()):
                     raise WorkerError("the connection for the worker did not arrive")
-            self._arrival.notify_all()
-            return self._arrived.pop(name)
+            return self._arrived.pop(name)[0]
 
 
 class _FrontEnd:
@@ -137,62 +131,65 @@ class _FrontEnd:
         """Until it hangs up; then its workers end."""
         try:
             while True:
-                kind, *order = wire.receive(self._sock)
-                answer = getattr(self, f"_{kind}")(*order) if kind in _ORDERS else ["failed", f"unknown order {kind!r}"]
+                answer = self._answer(wire.receive(self._sock, wire.Order, wire.LONGEST_ORDER))
                 if answer is not None:
                     wire.send(self._sock, answer)
-        except (OSError, ValueError, TypeError):
+        except (OSError, ValueError, TypeError, RecursionError):
             pass
         finally:
             self._sock.close()
             for _, control in list(self.workers.values()):
                 control.release()
 
-    def _spawn(self, digest: bytes, name: bytes, config: dict[str, Any] | None) -> list[Any]:
-        """Start a worker on the connection of that name. The configuration is needed once for each zygote."""
-        status, source = self._host.status(), self._host.source(digest, config)
+    def _answer(self, order: wire.Order) -> wire.HostMessage | None:
+        match order:
+            case wire.SpawnOrder():
+                return self._spawn(order)
+            case wire.KillOrder():
+                found = self.workers.pop(order.worker, None)
+                return wire.WorkerEnded("" if found is None else found[0].kill(found[1]))
+            case wire.StatusOrder():
+                return self._host.status()
+            case wire.ActOrder():
+                self._act(order)
+        return None
+
+    def _spawn(self, order: wire.SpawnOrder) -> wire.SpawnAnswer:
+        source = self._host.source(order.digest, order.config)
         if source is None:
-            return ["unknown"]
+            return wire.ConfigUnknown()
         try:
-            with self._host.connection(name) as sock:
-                if not status["room"]:
-                    return ["full", status]
+            with self._host.connection(order.name) as sock:
+                if not self._host.status().room:
+                    return wire.NodeFull()
                 pid, control, native = source.fork(sock.fileno())
         except WorkerError as problem:
-            return ["failed", str(problem)]
+            return wire.SpawnFailed(str(problem)[:1_000])
         self._latest += 1
         self.workers[self._latest] = source, control
-        return ["ok", pid, self._latest, native, status]
+        return wire.WorkerSpawned(pid, self._latest, native)
 
-    def _kill(self, worker: int) -> list[Any]:
-        """End it; how it had ended in words, which are empty where its zygote is gone, and all workers with it."""
-        found = self.workers.pop(worker, None)
-        return ["ok", "" if found is None else found[0].kill(found[1])]
-
-    def _status(self) -> list[Any]:
-        return ["ok", self._host.status()]
-
-    def _act(self, action: str, worker: int, *details: int) -> None:
+    def _act(self, order: wire.ActOrder) -> None:
         """Interrupt, freeze, thaw or release a worker; nothing where it is gone."""
-        if worker in self.workers and action in _ACTIONS:
-            getattr(self.workers[worker][1], action)(*details)
-            if action == "release":
-                del self.workers[worker]
+        if order.worker in self.workers:
+            getattr(self.workers[order.worker][1], order.action)(*order.details)
+            if order.action == "release":
+                del self.workers[order.worker]
 
 
-_ORDERS = {"spawn", "kill", "status", "act"}
-_ACTIONS = {"interrupt", "freeze", "thaw", "release"}
-
-
-def memory() -> tuple[int, int]:
-    """Free bytes and all bytes of memory, of the container where there is a limit."""
+def memory(root: Path = Path("/")) -> tuple[int, int]:
+    """Free bytes and all bytes of memory, of the container where there is a limit. Page cache is free memory."""
     page = os.sysconf("SC_PAGE_SIZE")
     free = total = page * os.sysconf("SC_PHYS_PAGES")
-    with suppress(OSError, ValueError):  # no Linux
-        lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines())
+    with suppress(OSError, ValueError, LookupError):  # no Linux
+        lines = dict(line.split(":", 1) for line in (root / "proc/meminfo").read_text(encoding="ascii").splitlines())
         free = int(lines["MemAvailable"].split()[0]) * 1024
+    group = root / "sys/fs/cgroup"
     with suppress(OSError, ValueError):  # no container, or none with a limit
-        limit = int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii"))
-        used = int(Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii"))
-        free, total = min(free, limit - used), min(total, limit)
+        limit = int((group / "memory.max").read_text(encoding="ascii"))
+        used = int((group / "memory.current").read_text(encoding="ascii"))
+        with suppress(OSError, ValueError):
+            counts = dict(line.split() for line in (group / "memory.stat").read_text(encoding="ascii").splitlines())
+            used -= sum(int(counts.get(name, 0)) for name in _RECLAIMED)
+        free, total = min(free, limit - max(0, used)), min(total, limit)
     return free, total

@@ -1,91 +1,41 @@
-"""The nodes of a Ray cluster: Ray says which there are, and keeps the host of workers on each of them running."""
+"""The nodes of a cluster that a front end is connected to; what operators see of them."""
 
 from __future__ import annotations
 
-import logging
 import os
 import socket
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from moonbox._version import __version__
-from moonbox.cluster.host import NodeHost
-from moonbox.cluster.source import HostConnection
-from moonbox.cluster.wire import HostLost
-from moonbox.errors import MissingExtra, UsageError, WorkerError
+from moonbox.cluster.ray_messages import AskNodes, CallActor, FrontEndReport, HostGone, NeedRoom
+from moonbox.cluster.ray_process import RayProcess
+from moonbox.cluster.source import SILENCE_SECONDS, HostConnection
+from moonbox.cluster.wire import HostLost, HostStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-NAMESPACE = "moonbox"
-LOOK_SECONDS = 1.0
-"""How often Ray is asked for new nodes."""
+    from moonbox.cluster.ray_messages import NodeAddress
+
+_LOOK_SECONDS = 1.0
 _FIRST_LOOK_SECONDS = 0.1
 _FORGET_SECONDS = 15.0
-_STATUS_SECONDS = 10.0
-_FORMS = '"auto", "ray://host:port" or "host:port"'
-
-
-def connect(address: str) -> Any:
-    """Ray, connected to a cluster. A process that has connected to one before stays with that."""
-    if not isinstance(address, str) or not address:
-        raise UsageError(f"cluster must be {_FORMS}, not {address!r}")
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtra("ray", "ray", "Sandbox(cluster=…)") from None
-    if not ray.is_initialized():
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        try:
-            ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
-        except (ConnectionError, ValueError, RuntimeError) as problem:
-            raise WorkerError(f"the cluster {address!r} cannot be reached: {problem}") from None
-    return ray
-
-
-def actor(kind: type, name: str, *arguments: Any, node: str = "", concurrency: int = 8) -> Any:
-    """The actor of that name; it is made where there is none, and outlives the process that made it."""
-    import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    options: dict[str, Any] = {} if not node else {"scheduling_strategy": NodeAffinitySchedulingStrategy(node, False)}
-    return (
-        ray.remote(kind)
-        .options(
-            name=name,
-            namespace=NAMESPACE,
-            lifetime="detached",
-            get_if_exists=True,
-            num_cpus=0,
-            max_restarts=-1,
-            max_concurrency=concurrency,
-            **options,
-        )
-        .remote(*arguments)
-    )
-
-
-def host_of(node: Mapping[str, Any]) -> Any:
-    """The host of a node; each version of moonbox has its own. Ray starts it again where its process dies."""
-    return actor(NodeHost, f"host-{__version__}-{node['NodeID']}", node["NodeManagerAddress"], node=node["NodeID"])
-
-
-def living_nodes(ray: Any) -> Mapping[str, dict[str, Any]]:
-    """What Ray says of each node that is alive, by their ids."""
-    return {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
+_STATUS_SECONDS = 15.0
 
 
 class Membership:
-    """Connections to the hosts of all living nodes. A thread looks for new nodes."""
+    """Connections to the hosts of all living nodes. A thread connects to those that the Ray process tells of."""
 
-    def __init__(self, address: str) -> None:
-        self._ray = connect(address)
-        self._connections: dict[str, HostConnection] = {}
-        self._starting: dict[str, Any] = {}  # nodes whose hosts have not said yet where they are
+    def __init__(self, address: str, silence: float = SILENCE_SECONDS) -> None:
+        self.ray = RayProcess.shared(address)
+        self._waiting: set[object] = set()  # one for each worker that waits for a node with room
         self.figures: Callable[[], Mapping[str, Any]] = dict
         """What this front end says of itself, for `moonbox cluster status`; nothing where it is empty."""
+        self._silence = silence
+        self._connections: dict[str, HostConnection] = {}
+        self._connecting: set[str] = set()
         self._closed = threading.Event()
         threading.Thread(target=self._watch, name="moonbox-nodes", daemon=True).start()
 
@@ -93,34 +43,69 @@ class Membership:
         """To the hosts that can be reached now."""
         return [connection for connection in list(self._connections.values()) if not connection.lost]
 
+    def refusal(self) -> str:
+        """Why no node can run workers, where all of them say so; otherwise it is empty."""
+        told = self.ray.nodes
+        if told is None or told.nodes or told.starting or not told.problems:
+            return ""
+        problems = "; ".join(f"node {each.node[:8]}: {each.message}" for each in told.problems[:5])
+        return f"no node of the cluster can run workers: {problems}"
+
+    def advice(self) -> str:
+        """What to do where no node has room."""
+        if self.ray.problem:
+            return f"Ray tells of no new nodes: {self.ray.problem}"
+        return "add a node, or close a Repl"
+
+    @contextmanager
+    def one_waits(self) -> Iterator[None]:
+        """Within the block, a worker waits for a node with room."""
+        token = object()
+        self._waiting.add(token)
+        try:
+            yield
+        finally:
+            self._waiting.discard(token)
+
     def close(self) -> None:
         self._closed.set()
 
     def _watch(self) -> None:
+        demand = 0
         while not self._closed.is_set():
-            with suppress(Exception, SystemExit):  # Ray's head may be away for a while; the workers go on
-                self._look()
-            self._closed.wait(LOOK_SECONDS if self._connections else _FIRST_LOOK_SECONDS)
-        for connection in self._connections.values():
+            self._look()
+            workers = sum(each.status.workers for each in self.connections()) + len(self._waiting)
+            if self._waiting or workers < demand:
+                demand = workers
+                self.ray.tell(NeedRoom(demand))
+            self._closed.wait(_LOOK_SECONDS if self._connections else _FIRST_LOOK_SECONDS)
+        for connection in list(self._connections.values()):
             connection.close()
+        self.ray.close()
 
     def _look(self) -> None:
         if figures := self.figures():
-            registry().report.remote(f"{socket.gethostname()}:{os.getpid()}", figures)
-        alive, connected = living_nodes(self._ray), {each.node for each in self.connections()}
-        for node in alive.keys() - connected - self._starting.keys():
-            self._starting[node] = host_of(alive[node]).where.remote()
-        for node, where in list(self._starting.items()):
-            if node not in alive:
-                del self._starting[node]
-            elif self._ray.wait([where], timeout=0)[0]:
-                del self._starting[node]
-                with suppress(HostLost, self._ray.exceptions.RayError):  # the next look tries again
-                    address, token = self._ray.get(where)
-                    self._connections[node] = HostConnection(node, tuple(address), token)
-        for connection in self.connections():
-            with suppress(HostLost):
-                connection.ask("status")
+            name = f"{socket.gethostname()}:{os.getpid()}"
+            self.ray.tell(_registry("report", name, figures))
+        connected = {each.node for each in self.connections()}
+        for place in self.ray.nodes.nodes if self.ray.nodes is not None else ():
+            if place.node not in connected and place.node not in self._connecting:
+                self._connecting.add(place.node)
+                threading.Thread(target=self._connect, args=(place,), name="moonbox-connect", daemon=True).start()
+
+    def _connect(self, place: NodeAddress) -> None:
+        """Connect to a host; where that fails, its process may be a new one, with another address."""
+        try:
+            connection = HostConnection(place.node, (place.ip, place.port), place.token, self._silence)
+        except HostLost:
+            self.ray.tell(HostGone(place.node))
+            self._closed.wait(_LOOK_SECONDS)
+        else:
+            self._connections[place.node] = connection
+            if self._closed.is_set():
+                connection.close()
+        finally:
+            self._connecting.discard(place.node)
 
 
 class Registry:
@@ -132,27 +117,33 @@ class Registry:
     def report(self, front_end: str, figures: dict[str, Any]) -> None:
         self._reports[front_end] = time.monotonic(), figures
 
-    def front_ends(self) -> list[dict[str, Any]]:
+    def front_ends(self) -> list[tuple[str, dict[str, Any]]]:
         border = time.monotonic() - _FORGET_SECONDS
         self._reports = {name: report for name, report in self._reports.items() if report[0] > border}
-        return [{"name": name, **figures} for name, (_, figures) in sorted(self._reports.items())]
+        return [(name, figures) for name, (_, figures) in sorted(self._reports.items())]
 
 
-def registry() -> Any:
-    """The actor; it is made where there is none."""
-    return actor(Registry, "registry")
+def _registry(method: str, *arguments: Any) -> CallActor:
+    return CallActor(0, f"{__name__}:{Registry.__name__}", "registry", [], method, list(arguments))
 
 
 def cluster_status(address: str) -> dict[str, Any]:
     """The nodes with their workers, and the front ends with their Repls, runs and queues."""
-    ray = connect(address)
-    asked = {node: (about, host_of(about).status.remote()) for node, about in living_nodes(ray).items()}
-    front_ends = registry().front_ends.remote()
+    ray = RayProcess.shared(address)
+    try:
+        kind = tuple[dict[str, str], dict[str, HostStatus]]
+        addresses, hosts = ray.request(AskNodes(0), kind, _STATUS_SECONDS)
+        ends: list[FrontEndReport] = ray.request(_registry("front_ends"), list[FrontEndReport], _STATUS_SECONDS)
+        told = ray.nodes
+    finally:
+        ray.close()
+    problems = {} if told is None else {each.node: each.message for each in told.problems}
     nodes = []
-    for node, (about, answer) in asked.items():
-        found = {"node": node, "address": about["NodeManagerAddress"]}
-        try:
-            nodes.append({**found, **ray.get(answer, timeout=_STATUS_SECONDS)})
-        except ray.exceptions.RayError as problem:
-            nodes.append({**found, "problem": type(problem).__name__})
-    return {"nodes": nodes, "front_ends": ray.get(front_ends, timeout=_STATUS_SECONDS)}
+    for node, where in addresses.items():
+        found: dict[str, Any] = {"node": node, "address": where}
+        if node in hosts:
+            names = ("workers", "room", "free_memory", "version")
+            nodes.append({**found, **{name: getattr(hosts[node], name) for name in names}})
+        else:
+            nodes.append({**found, "problem": problems.get(node, "its host does not answer")})
+    return {"nodes": nodes, "front_ends": [{"name": each.name, **each.figures} for each in ends]}

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import socket
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from msgspec import msgpack
 
 from moonbox.cluster import wire
-from moonbox.cluster.wire import HostLost
+from moonbox.cluster.wire import (
+    ActOrder,
+    ConfigUnknown,
+    HostLost,
+    HostStatus,
+    KillOrder,
+    NodeFull,
+    SpawnAnswer,
+    SpawnOrder,
+    StatusOrder,
+    WorkerEnded,
+    WorkerSpawned,
+)
 from moonbox.errors import ClosedError, WorkerError
 from moonbox.wording import counted
 from moonbox.worker.link import Link
@@ -19,77 +34,145 @@ from moonbox.worker.sources import WorkerShortage
 
 if TYPE_CHECKING:
     from moonbox.cluster.membership import Membership
+    from moonbox.cluster.wire import Order
 
-ANSWER_SECONDS = 10.0
-"""A host that does not answer for so long is lost."""
+SILENCE_SECONDS = 5.0
+"""A host that does not answer a heartbeat for so long is lost."""
+ORDER_SECONDS = 60.0
+"""How long an order may take, such as the start of a zygote, while heartbeats are answered."""
 START_SECONDS = 60.0
 """How long a Sandbox waits for a node that has room, for example while one is replaced."""
+_BEATS = 5
+_LOOK_SECONDS = 0.05
 
 
 class HostConnection:
-    """The connection to the host of one node, for orders. Thread-safe."""
+    """The connection to the host of one node, for orders, and one for heartbeats. Thread-safe.
 
-    def __init__(self, node: str, address: tuple[str, int], token: bytes) -> None:
+    A host that does not answer a heartbeat within `silence` seconds is lost: all its connections are closed, also those
+    of its workers. A front end does not use them again, so that nothing that the node does later has an effect.
+    """
+
+    def __init__(self, node: str, address: tuple[str, int], token: bytes, silence: float = SILENCE_SECONDS) -> None:
         self.node = node
         self.lost = False
         """Its workers are gone, and so is what their scripts had defined."""
-        self.status: dict[str, Any] = {}
-        """What the host said of itself last."""
-        self._address, self._token = address, token
+        self._address, self._token, self._silence = address, token, silence
         self._asking, self._sending = threading.Lock(), threading.Lock()
-        self._sock = wire.connect(address, token, wire.CONTROL, secrets.token_bytes(wire.NAME_SIZE), ANSWER_SECONDS)
-        self.ask("status")
+        self._links: WeakValueDictionary[int, RemoteLink] = WeakValueDictionary()
+        self._closed = threading.Event()
+        self._heart = self._connect(wire.CONTROL, secrets.token_bytes(wire.NAME_SIZE))
+        try:
+            self.status = self._beat()
+            """What the host said of itself last."""
+            self._sock = self._connect(wire.CONTROL, secrets.token_bytes(wire.NAME_SIZE))
+        except OSError as problem:
+            self._heart.close()
+            raise HostLost(f"the host of node {node[:8]} does not answer: {problem}") from None
+        except BaseException:
+            self._heart.close()
+            raise
+        self._sock.settimeout(ORDER_SECONDS)
+        threading.Thread(target=self._watch, name="moonbox-heartbeat", daemon=True).start()
 
     def spawn(self, digest: bytes, config: dict[str, Any]) -> Link | None:
         """A new worker; None where the node is full."""
         name = secrets.token_bytes(wire.NAME_SIZE)
-        sock = wire.connect(self._address, self._token, wire.WORKER, name, ANSWER_SECONDS)
+        sock = self._connect(wire.WORKER, name)
         try:
-            kind, *answer = self.ask("spawn", digest, name, None)
-            if kind == "unknown":  # the host has no zygote for it yet
-                kind, *answer = self.ask("spawn", digest, name, config)
-            if kind == "ok":
-                pid, worker, native, _ = answer
-                control = RemoteControl(self, worker)
-                self.status["room"] -= 1
-                return RemoteLink(sock, control, pid, kill=control.kill, native=native)
+            answer = self._spawn(SpawnOrder(digest, name, None))
+            if isinstance(answer, ConfigUnknown):  # the host has no zygote for it yet
+                answer = self._spawn(SpawnOrder(digest, name, msgpack.encode(config)))
+            if isinstance(answer, WorkerSpawned):
+                return self._link(sock, answer)
         except BaseException:
             sock.close()
             raise
         sock.close()
-        if kind == "full":
+        if isinstance(answer, NodeFull):
+            self.status.room = 0
             return None
-        raise WorkerError(f"node {self.node[:8]}: {answer[0]}")
+        raise WorkerError(f"node {self.node[:8]}: {getattr(answer, 'message', 'it does not take its configuration')}")
 
-    def ask(self, *order: Any) -> list[Any]:
+    def kill(self, worker: int) -> str:
+        """End a worker; how it had ended in words, which are empty where its host, or its zygote, is gone."""
+        try:
+            ended: WorkerEnded = self._ask(KillOrder(worker), WorkerEnded)
+        except HostLost:
+            return ""
+        return ended.how
+
+    def tell(self, order: ActOrder) -> None:
+        """Give an order that has no answer."""
+        with self._sending:
+            try:
+                wire.send(self._sock, order)
+            except OSError:
+                self.close()
+
+    def refresh(self) -> HostStatus:
+        """Ask the host for its status now."""
+        self.status = self._ask(StatusOrder(), HostStatus)
+        return self.status
+
+    def close(self) -> None:
+        """Hang up, which ends the workers there. No worker of this connection is used again."""
+        self.lost = True
+        self._closed.set()
+        for sock in (self._sock, self._heart):
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+        for reference in self._links.valuerefs():
+            if (link := reference()) is not None:
+                link.cut()
+
+    def _connect(self, kind: bytes, name: bytes) -> socket.socket:
+        return wire.connect(self._address, self._token, kind, name, self._silence)
+
+    def _spawn(self, order: SpawnOrder) -> SpawnAnswer:
+        answer: SpawnAnswer = self._ask(order, SpawnAnswer)
+        return answer
+
+    def _link(self, sock: socket.socket, spawned: WorkerSpawned) -> RemoteLink:
+        control = RemoteControl(self, spawned.worker)
+        link = RemoteLink(sock, control, spawned.pid, kill=control.kill, native=spawned.native)
+        self._links[spawned.worker] = link
+        if self.lost:  # since a moment ago
+            link.cut()
+        self.status.room -= 1
+        self.status.workers += 1
+        return link
+
+    def _ask(self, order: Order, kind: Any) -> Any:
         """Give an order and wait for its answer; raises HostLost."""
         with self._asking:
             try:
                 with self._sending:
-                    wire.send(self._sock, list(order))
-                answer = wire.receive(self._sock)
+                    wire.send(self._sock, order)
+                return wire.receive(self._sock, kind, wire.LONGEST_ANSWER)
             except OSError as problem:
                 self.close()
                 raise HostLost(f"the host of node {self.node[:8]} does not answer: {problem}") from None
             except BaseException:  # interrupted: its answer would be read as that of the next order
                 self.close()
                 raise
-        if isinstance(answer[-1], dict):
-            self.status = answer[-1]
-        return answer
 
-    def tell(self, *order: Any) -> None:
-        """Give an order that has no answer."""
-        with self._sending:
+    def _watch(self) -> None:
+        """Send heartbeats until one is not answered, or the connection is closed."""
+        while not self._closed.wait(self._silence / _BEATS):
             try:
-                wire.send(self._sock, list(order))
+                self.status = self._beat()
             except OSError:
-                self.close()
+                break
+        self.close()
+        with self._asking, self._sending:  # no thread uses the sockets
+            self._sock.close()
+            self._heart.close()
 
-    def close(self) -> None:
-        """Hang up, which ends the workers there. No worker of this connection is used again."""
-        self.lost = True
-        self._sock.close()
+    def _beat(self) -> HostStatus:
+        wire.send(self._heart, StatusOrder())
+        status: HostStatus = wire.receive(self._heart, HostStatus, wire.LONGEST_ANSWER, self._silence)
+        return status
 
 
 class RemoteControl:
@@ -102,28 +185,31 @@ class RemoteControl:
         self.worker = worker
 
     def interrupt(self, number: int, reason: int) -> None:
-        self.host.tell("act", "interrupt", self.worker, number, reason)
+        self.host.tell(ActOrder("interrupt", self.worker, [number, reason]))
 
     def freeze(self, memory: int) -> bool:
-        self.host.tell("act", "freeze", self.worker, memory)
+        self.host.tell(ActOrder("freeze", self.worker, [memory]))
         return True
 
     def thaw(self) -> None:
-        self.host.tell("act", "thaw", self.worker)
+        self.host.tell(ActOrder("thaw", self.worker, []))
 
     def release(self) -> None:
-        self.host.tell("act", "release", self.worker)
+        self.host.tell(ActOrder("release", self.worker, []))
 
     def kill(self) -> str:
-        """End it; how it had ended in words, which are empty where its host, or its zygote, is gone."""
-        try:
-            return str(self.host.ask("kill", self.worker)[1])
-        except HostLost:
-            return ""
+        return self.host.kill(self.worker)
 
 
 class RemoteLink(Link):
     """The front end's end of a worker on a node."""
+
+    def cut(self) -> None:
+        """The node is lost: a thread that waits here gets Gone, and nothing that the worker sends is read."""
+        with self._changing:
+            if not self.closed:
+                with suppress(OSError):
+                    self._sock.shutdown(socket.SHUT_RDWR)
 
     def kill(self) -> str:
         """The same. A worker whose end is unknown went with its host: no script has ended it."""
@@ -133,7 +219,7 @@ class RemoteLink(Link):
 
 
 class ClusterSource:
-    """Spawns each worker on the node with the most room."""
+    """Spawns each worker on the node that is used least, by its count of workers and its free memory."""
 
     def __init__(self, hosts: Membership, config: dict[str, Any]) -> None:
         self.hosts = hosts
@@ -145,25 +231,31 @@ class ClusterSource:
         self._digest = hashlib.sha256(msgpack.encode(config)).digest()
 
     def spawn(self) -> Link:
+        link = self._try_spawn()
+        if link is None:
+            with self.hosts.one_waits():
+                link = self._wait_for_room()
+        return link
+
+    def _wait_for_room(self) -> Link:
         deadline = time.monotonic() + START_SECONDS
-        while True:
-            link = self._try_spawn()
-            if link is not None:
-                return link
-            if self._closed.wait(0.05):
+        while (link := self._try_spawn()) is None:
+            if self._closed.wait(_LOOK_SECONDS):
                 raise ClosedError("the Sandbox is closed")
+            if refusal := self.hosts.refusal():
+                raise WorkerError(refusal)
             if time.monotonic() > deadline:
                 connections = self.hosts.connections()
-                workers = sum(each.status["workers"] for each in connections)
+                workers = sum(each.status.workers for each in connections)
                 raise WorkerShortage(
                     f"no node of the cluster has room for another worker: {counted(len(connections), 'node')} "
-                    f"with {counted(workers, 'worker')}; add a node, or close a Repl"
+                    f"with {counted(workers, 'worker')}; {self.hosts.advice()}"
                 )
+        return link
 
     def _try_spawn(self) -> Link | None:
-        """A worker on the node with the most room; None where every node is full or lost."""
-        by_room = sorted(self.hosts.connections(), key=lambda each: each.status["room"], reverse=True)
-        for connection in by_room:
+        """A worker on the node that is used least; None where every node is full or lost."""
+        for connection in sorted(self.hosts.connections(), key=_use):
             try:
                 link = connection.spawn(self._digest, self._config)
             except HostLost:
@@ -175,3 +267,9 @@ class ClusterSource:
     def close(self) -> None:
         self._closed.set()
         self.hosts.close()
+
+
+def _use(connection: HostConnection) -> tuple[float, int]:
+    """Nodes are filled in proportion: the part of its places that is taken, then the free ones."""
+    status = connection.status
+    return status.workers / max(1, status.workers + status.room), -status.room

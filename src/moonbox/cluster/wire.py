@@ -1,27 +1,111 @@
-"""What a front end and the host of a node say to each other over TCP: a greeting, then messages in MessagePack."""
+"""What a front end and the host of a node say to each other over TCP: a greeting, then typed messages in MessagePack.
+
+Each side takes a message only within its bound of bytes, and decodes it into the types that it expects next.
+"""
 
 from __future__ import annotations
 
 import socket
 import struct
-from typing import Any
+from time import monotonic
+from typing import Annotated, Any, Literal
 
-from msgspec import MsgspecError, msgpack
+from msgspec import Meta, Struct, msgpack
 
 from moonbox.errors import WorkerError
 
 TOKEN_SIZE = 32
 NAME_SIZE = 16
 CONTROL, WORKER = b"C", b"W"
-"""Kinds of connections: one for orders, and one for each worker."""
+"""Kinds of connections: one for orders (or for heartbeats), and one for each worker."""
 GREETING_SIZE = TOKEN_SIZE + 1 + NAME_SIZE
+LONGEST_ORDER = 1 << 26
+"""Bytes of an order; the configuration of workers names every tool."""
+LONGEST_ANSWER = 1 << 16
+"""Bytes of what a host answers."""
+_CHUNK = 1 << 18
 _LENGTH = struct.Struct("!I")
-_LONGEST = 1 << 26  # bytes; the configuration of workers names every tool
 _IDLE_SECONDS, _PROBE_SECONDS, _PROBES = 5, 3, 3
+_Count = Annotated[int, Meta(ge=0, le=2**62)]
+_Text = Annotated[str, Meta(max_length=2_000)]
 
 
 class HostLost(WorkerError):
     """The host of a node does not answer: its process, its machine, or the network between has failed."""
+
+
+class HostMessage(Struct, tag=True, array_like=True, forbid_unknown_fields=True):
+    """A message of either side."""
+
+
+class SpawnOrder(HostMessage):
+    """Start a worker on the connection of that name. The configuration is needed once for each zygote."""
+
+    digest: bytes
+    name: bytes
+    config: bytes | None
+    """As MessagePack."""
+
+
+class KillOrder(HostMessage):
+    """End a worker, and say how it had ended."""
+
+    worker: int
+
+
+class StatusOrder(HostMessage):
+    """Say how many workers there are; also the heartbeat."""
+
+
+class ActOrder(HostMessage):
+    """Do something to a worker; there is no answer."""
+
+    action: Literal["interrupt", "freeze", "thaw", "release"]
+    worker: int
+    details: list[int]
+
+
+Order = SpawnOrder | KillOrder | StatusOrder | ActOrder
+
+
+class HostStatus(HostMessage):
+    """How many workers a node has, and how many more fit."""
+
+    workers: _Count
+    room: _Count
+    free_memory: _Count
+    version: Annotated[str, Meta(max_length=100)]
+
+
+class WorkerSpawned(HostMessage):
+    """A worker has started."""
+
+    pid: Annotated[int, Meta(ge=1, le=2**31)]
+    worker: _Count
+    native: bool
+
+
+class ConfigUnknown(HostMessage):
+    """The host has no zygote of that configuration."""
+
+
+class NodeFull(HostMessage):
+    """The node has no room for another worker."""
+
+
+class SpawnFailed(HostMessage):
+    """Why no worker could be started."""
+
+    message: _Text
+
+
+class WorkerEnded(HostMessage):
+    """How it had ended in words, which are empty where its zygote is gone, and all workers with it."""
+
+    how: _Text
+
+
+SpawnAnswer = WorkerSpawned | ConfigUnknown | NodeFull | SpawnFailed
 
 
 def connect(address: tuple[str, int], token: bytes, kind: bytes, name: bytes, seconds: float) -> socket.socket:
@@ -49,27 +133,40 @@ def watch(sock: socket.socket) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, number, value)
 
 
-def send(sock: socket.socket, message: list[Any]) -> None:
+def send(sock: socket.socket, message: Struct) -> None:
     data = msgpack.encode(message)
     sock.sendall(_LENGTH.pack(len(data)) + data)
 
 
-def receive(sock: socket.socket) -> list[Any]:
-    """The next message; raises OSError where the other side has hung up or sent something else."""
-    (size,) = _LENGTH.unpack(exactly(sock, _LENGTH.size))
-    if size > _LONGEST:
-        raise OSError("a message is too long")
+def receive(sock: socket.socket, kind: Any, longest: int, seconds: float | None = None) -> Any:
+    """The next message, which is of that kind; raises OSError where the other side has hung up or sent another.
+
+    With `seconds`, the whole of it arrives within them.
+    """
+    deadline = None if seconds is None else monotonic() + seconds
+    (size,) = _LENGTH.unpack(exactly(sock, _LENGTH.size, deadline))
+    if size > longest:
+        raise OSError(f"a message of {size:,} bytes is too long")
+    return decoded(exactly(sock, size, deadline), kind)
+
+
+def decoded(data: bytes, kind: Any) -> Any:
+    """A message of that kind; raises OSError where it is none."""
     try:
-        return msgpack.decode(exactly(sock, size), type=list[Any])
-    except MsgspecError as problem:
-        raise OSError(f"a message cannot be read: {problem}") from None
+        return msgpack.decode(data, type=kind)
+    except (ValueError, RecursionError) as problem:  # msgspec's errors are ValueErrors
+        raise OSError(f"a message cannot be read: {str(problem)[:200]}") from None
 
 
-def exactly(sock: socket.socket, size: int) -> bytes:
+def exactly(sock: socket.socket, size: int, deadline: float | None = None) -> bytes:
     """That many bytes; raises OSError where there are fewer."""
     data = bytearray()
     while len(data) < size:
-        more = sock.recv(size - len(data))
+        if deadline is not None:
+            if (left := deadline - monotonic()) <= 0:
+                raise TimeoutError("timed out")
+            sock.settimeout(left)
+        more = sock.recv(min(size - len(data), _CHUNK))
         if not more:
             raise ConnectionError("the other side has hung up")
         data += more

@@ -62,6 +62,8 @@ class ClusterSettings:
 
     address: str | None = None
     """The Ray cluster whose nodes run the workers: `auto`, `ray://host:port` or `host:port`; otherwise this machine."""
+    node_timeout: Positive = 5.0
+    """Seconds after which a node that does not answer is left, and its Repls move to others."""
     sleep_after: Positive | None = None
     """Seconds after which an idle Repl gives its worker up until its next run; needs a journal."""
 
@@ -100,6 +102,8 @@ class JournalSettings:
     """A PostgreSQL database instead of a file: `postgresql://…`."""
     durability: Literal["process", "machine"] = "process"
     """What a file survives: the death of the process, or also that of the machine."""
+    wait: Positive = 30.0
+    """Seconds that a run waits for a database that is away or full; then it fails and can be resumed."""
     approval_seconds: Positive = 86_400.0
     """How long a question to a person stays open; then it counts as denied."""
     max_days: Annotated[float, Field(ge=0)] = 0

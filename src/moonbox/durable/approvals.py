@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from moonbox.durable.questions import EXPIRED, WITHDRAWN, Questions
-from moonbox.errors import Denied, UsageError
+from moonbox.errors import Denied, JournalError, UsageError
 from moonbox.runs.decisions import Decision
 from moonbox.runs.options import check_callbacks
 from moonbox.threads import asked, in_thread
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from moonbox.durable.questions import KeptQuestion
+    from moonbox.durable.store import Journal
     from moonbox.runs.decisions import ToolCall
     from moonbox.secrets import SecretRedactor
     from moonbox.tools.tool import Tool
@@ -253,7 +254,7 @@ class JournalApprover:
     The question is in the journal before anybody is asked, the answer before it has an effect.
     """
 
-    questions: Questions
+    journal: Journal
     seconds: float
     """How long a question stays open."""
     approve: Callable[[ToolCall], Any] | None
@@ -262,20 +263,24 @@ class JournalApprover:
 
     async def __call__(self, call: ToolCall) -> Decision:
         """The kept decision, or the first answer. Raises Denied for a question that has expired."""
-        questions = self.questions
-        kept = await in_thread(lambda: self._keep(call))
+        journal, questions = self.journal, Questions(self.journal.backend)
+
+        async def patiently(work: Callable[[], Any]) -> Any:
+            return await in_thread(lambda: journal.patiently(work))
+
+        kept = await patiently(lambda: self._keep(questions, call))
         decision = kept.decision
         if decision is None:
             answers: set[asyncio.Future[Any]] = {asyncio.ensure_future(_look(questions, kept))}
             if self.approve is not None:
                 named = msgspec.structs.replace(call, question=kept.id)
-                answers.add(asyncio.ensure_future(asked(self.approve, named)))
+                answers.add(asyncio.ensure_future(_approver(self.approve, named)))
             try:
                 answer = (await first_answer(answers)).to_dict()
-            except Exception:
-                await in_thread(lambda: questions.settle(kept.id, {"kind": WITHDRAWN}))
+            except Denied:
+                await patiently(lambda: questions.settle(kept.id, {"kind": WITHDRAWN}))
                 raise
-            decision = await in_thread(lambda: questions.settle(kept.id, answer))
+            decision = await patiently(lambda: questions.settle(kept.id, answer))
         if decision["kind"] in (EXPIRED, WITHDRAWN):
             seconds = kept.expires - kept.asked
             message = f"nobody answered the approval of '{call.tool}' within {seconds:g} seconds; it has expired"
@@ -285,7 +290,7 @@ class JournalApprover:
             arguments = {**call.arguments, **decision["changes"]}
         return Decision(decision["kind"], decision.get("reason", ""), arguments, decision.get("by", ""))
 
-    def _keep(self, call: ToolCall) -> KeptQuestion:
+    def _keep(self, questions: Questions, call: ToolCall) -> KeptQuestion:
         definition = {} if call.definition is None else fingerprint(call.definition)
         shown = Question.of(call).to_dict()
         identity = [call.tool, definition, shown["arguments"]]
@@ -293,16 +298,28 @@ class JournalApprover:
         if self.secrets is not None:
             shown["arguments"] = self.secrets(shown["arguments"])
         del shown["source"]  # it is in the journal, once for the run
-        return self.questions.ask(shown, call.id, mark, self.seconds)
+        return questions.ask(shown, call.id, mark, self.seconds)
 
 
 async def _look(questions: Questions, kept: KeptQuestion) -> Decision:
     """Wait until the journal has an answer, or the question expires."""
     seconds = _FIRST_LOOK
-    while await in_thread(lambda: questions.decision(kept)) is None:
+    while True:
+        with contextlib.suppress(JournalError):  # a database that is away does not answer for a person
+            if await in_thread(lambda: questions.decision(kept)) is not None:
+                return Decision("deny")  # `settle` finds what the journal has
         await asyncio.sleep(seconds)
         seconds = min(2 * seconds, _LONGEST_LOOK)
-    return Decision("deny")  # `settle` finds what the journal has
+
+
+async def _approver(approve: Any, call: ToolCall) -> Any:
+    """What `approve` says. One that fails has not answered: the question stays open."""
+    try:
+        return Decision.of(await asked(approve, call))
+    except Denied:
+        raise
+    except Exception as problem:
+        raise Denied(f"the approver failed: {problem}", code="approval_unavailable") from problem
 
 
 def _set(future: Future[Decision], decision: Decision) -> bool:

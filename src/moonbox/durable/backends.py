@@ -6,7 +6,10 @@ Statements are written with `?` for their values, once for both.
 from __future__ import annotations
 
 import contextlib
+import logging
+import math
 import os
+import sqlite3
 import threading
 import time
 from dataclasses import replace
@@ -111,15 +114,29 @@ class Backend(Protocol):
     def close(self) -> None: ...
 
 
+_PASSING = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_READONLY,
+}
+
+
 class SqliteBackend:
     """A file. A commit survives the death of the process; with `machine`, that of the machine as well."""
 
     for_update = for_share = ""
 
-    def __init__(self, path: str | Path, *, machine: bool = False, create: bool = True) -> None:
+    def __init__(self, path: str | Path, *, machine: bool = False, create: bool = True, timeout: float = 10.0) -> None:
+        """`timeout` is how long a statement waits for other processes that write."""
         self.name = f"journal {path}"
         self.path = Path(path)
-        self._database = Database(self.path, _SCHEMA, create=create, durable=machine)
+        self._options: dict[str, Any] = {"durable": machine, "timeout": timeout}
+        self._lock = threading.Lock()
+        self._database = Database(self.path, _SCHEMA, create=create, **self._options)
+        self._file = self._found()
         with self.reading() as db:
             made = db.rows("SELECT 1 FROM sqlite_master WHERE name = 'moonbox_journal'")
         if not made and not create:
@@ -128,16 +145,17 @@ class SqliteBackend:
             _create(db, real="REAL", bytes="BLOB", clustered="WITHOUT ROWID")
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
-        return self._database.change(statement, values)
+        with self._marked() as database:
+            return database.change(statement, values)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Transaction]:
-        with self._database.writing() as db:
+        with self._marked() as database, database.writing() as db:
             yield Transaction(db.execute)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Transaction]:
-        with self._database.reading() as db:
+        with self._marked() as database, database.reading() as db:
             yield Transaction(db.execute)
 
     def now(self) -> float:
@@ -146,9 +164,45 @@ class SqliteBackend:
     def close(self) -> None:
         self._database.close()
 
+    @contextlib.contextmanager
+    def _marked(self) -> Iterator[Database]:
+        """The database of the file that has the name now; a failure that passes is marked as such."""
+        if self._found() != self._file:
+            with self._lock:
+                if self._found() != self._file:  # it was replaced by a copy: SQLite would write to the file before
+                    self._database.close()
+                    self._database = Database(self.path, _SCHEMA, create=False, **self._options)
+                    self._file = self._found()
+        try:
+            yield self._database
+        except JournalError as problem:
+            problem.passing = getattr(problem.__cause__, "sqlite_errorcode", 0) & 0xFF in _PASSING
+            raise
+
+    def _found(self) -> tuple[int, int]:
+        """Identifies the file."""
+        try:
+            found = self.path.stat()
+        except OSError as error:
+            what = f"the {self.name} is gone ({error.strerror}): put the file back; a new one would lack what is in it"
+            raise JournalError(what) from error
+        return found.st_dev, found.st_ino
+
 
 MOST_CONNECTIONS = 16
 """Of one open journal to PostgreSQL, which by default takes 100 from all processes together."""
+_CONNECT_SECONDS = 2.0
+_IDLE_SECONDS = 2.0
+"""An idle connection is given up soon, because other Sandboxes may wait for one."""
+_UNCHECKED_SECONDS = 1.0
+_CONNECTION = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "tcp_user_timeout": 15_000,
+    "options": "-c lock_timeout=10000",
+}
+"""Where the address does not say otherwise: nothing waits for ever."""
 
 
 class PostgresBackend:
@@ -162,23 +216,41 @@ class PostgresBackend:
     def __init__(self, url: str) -> None:
         try:
             import psycopg
+            import psycopg_pool
         except ImportError:
             raise MissingExtra("psycopg", "postgres", "a journal in PostgreSQL") from None
-        self.name = f"journal {psycopg.conninfo.conninfo_to_dict(url).get('dbname', 'in PostgreSQL')}"
-        self._psycopg = psycopg
-        self._url = url
-        self._idle: list[Any] = []
+        logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # what it says is in our errors
+        self.name = "journal in PostgreSQL"
+        self._psycopg, self._pools = psycopg, psycopg_pool
         self._closed = False
+        with self._plain_errors():
+            given: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(url)
+            self.name = f"journal {given.get('dbname', 'in PostgreSQL')}"
+            self._address = psycopg.conninfo.make_conninfo(**{**_CONNECTION, **given})
+            with self.connect() as connection, connection.transaction():
+                db = _transaction(connection)
+                db.rows("SELECT pg_advisory_xact_lock(1836019566)")  # two hosts may start at once
+                _create(db, real="DOUBLE PRECISION", bytes="BYTEA", clustered="")
+        self._inherited: list[Any] = []
         self._start()
-        with self.writing() as db:
-            db.rows("SELECT pg_advisory_xact_lock(1836019566)")  # two hosts may start at once
-            _create(db, real="DOUBLE PRECISION", bytes="BYTEA", clustered="")
+
+    def connect(self) -> Any:
+        """A connection of its own, which the caller closes."""
+        return self._psycopg.connect(self._address, autocommit=True)
 
     def _start(self) -> None:
-        """In a process that was forked from another, which uses its connections, none of them."""
-        self._pid, self._inherited, self._idle = os.getpid(), self._idle, []
-        self._room = threading.BoundedSemaphore(MOST_CONNECTIONS)
-        self._lock = threading.Lock()
+        self._pid, self._lock = os.getpid(), threading.Lock()
+        self._pool = self._pools.ConnectionPool(
+            self._address,
+            min_size=0,
+            max_size=MOST_CONNECTIONS,
+            kwargs={"autocommit": True},
+            check=self._check,
+            max_idle=_IDLE_SECONDS,
+            reconnect_timeout=_CONNECT_SECONDS / 4,
+            num_workers=2,
+            open=True,
+        )
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         with self._connection() as connection:
@@ -196,43 +268,51 @@ class PostgresBackend:
             return float(connection.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone()[0])
 
     def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
+        self._closed = True
+        if os.getpid() == self._pid:
+            self._pool.close()
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Any]:
-        """An idle connection or a new one; waits while all are in use. Here psycopg's errors become ours."""
+        """One of the pool; waits for one while all are in use."""
         if self._closed:
             raise ClosedError(f"the {self.name} is closed")
-        if os.getpid() != self._pid:
+        if os.getpid() != self._pid:  # a fork: the connections are the other process's
+            self._inherited.append(self._pool)
             self._start()
-        connection = None
-        with self._room:
+        pool = self._pool
+        with self._plain_errors():
             try:
-                with self._lock:
-                    connection = self._idle.pop() if self._idle else None
-                if connection is None:
-                    connection = self._psycopg.connect(self._url, autocommit=True, connect_timeout=10)
+                connection = pool.getconn(_CONNECT_SECONDS)
+            except self._pools.PoolTimeout:
+                with contextlib.closing(self.connect()):  # which says why there is none
+                    raise
+            try:
                 yield connection
-            except self._psycopg.Error as error:
-                if connection is not None:
-                    connection.close()
-                    connection = None
-                raise JournalError(f"the {self.name} failed: {str(error).strip()}") from error
             finally:
-                if connection is not None:
-                    self._put_back(connection)
+                connection.used = time.monotonic()
+                pool.putconn(connection)
 
-    def _put_back(self, connection: Any) -> None:
-        with self._lock:
-            keeps = not self._closed and not connection.closed
-            if keeps:
-                self._idle.append(connection)
-        if not keeps:
-            connection.close()
+    def _check(self, connection: Any) -> None:
+        """Raise where the server has gone in the meantime."""
+        if time.monotonic() - getattr(connection, "used", -math.inf) > _UNCHECKED_SECONDS:
+            try:
+                connection.execute("")
+            except self._psycopg.Error:
+                self._pool.check()  # the others, too
+                raise
+
+    @contextlib.contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        """The one place where psycopg's exceptions become ours."""
+        try:
+            yield
+        except self._psycopg.Error as error:
+            if self._closed:
+                raise ClosedError(f"the {self.name} is closed") from error
+            away = isinstance(error, self._psycopg.OperationalError | self._psycopg.InterfaceError)
+            read_only = error.sqlstate == "25006"  # during a change of servers
+            raise JournalError(f"the {self.name} failed: {str(error).strip()}", passing=away or read_only) from error
 
 
 def _transaction(connection: Any) -> Transaction:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from moonbox.durable.journaling import ReplJournal, RunJournal
-from moonbox.durable.recorded import refuse_interrupted
 from moonbox.errors import Diverged, WorkerError
 from moonbox.limits import Limits
 from moonbox.media import Media
@@ -50,33 +49,53 @@ class ReplHistory:
         """Have the run recorded, or compared with its record."""
         runner, settings = self._runner, self._runner.settings
         if self.journal is None:
-            labels = runner.options.get("labels") or record.labels  # labels of its first run name its user
-            self.journal = ReplJournal(
-                self._journal, self._journal.create(record.repl_id, settings.language.name, dict(labels))
+            labels = dict(runner.options.get("labels") or record.labels)  # labels of its first run name its user
+            journal = self._journal
+            held = journal.patiently(
+                lambda: journal.create(record.repl_id, settings.language.name, labels), clock=record.clock
             )
-        if self.journal.failed:
-            self.journal.abandon(self.journal.failed)
+            self.journal = ReplJournal(journal, held)
         if self._worker.loss_unseen:
             self.journal.reset()
         record.approve = self.ask
-        record.journal = journal = RunJournal(self.journal, record, recorded, decisions)
+        record.journal = run_journal = RunJournal(self.journal, record, recorded, decisions)
         if recorded is None:
             environment = runner.toolbox, runner.additions, record.language, settings.features
-            journal.begin(self.journal.changed_environment(*environment), inputs)
+            run_journal.begin(self.journal.changed_environment(*environment), inputs)
 
     async def ask(self, call: ToolCall) -> Decision:
         """A person's decision about a call, which may be in the journal already."""
-        from moonbox.durable.approvals import JournalApprover
-        from moonbox.durable.questions import Questions
+        from moonbox.durable.approvals import JournalApprover  # loads asyncio
 
         settings, secrets = self._runner.settings, self._runner.services.records.secrets
-        questions = Questions(self._journal.backend)
-        return await JournalApprover(questions, settings.approval_seconds, settings.approve, secrets)(call)
+        return await JournalApprover(self._journal, settings.approval_seconds, settings.approve, secrets)(call)
 
     def reset(self) -> None:
         """What scripts had defined is gone."""
         if self.journal is not None:
             self.journal.reset()
+
+    @property
+    def writes_first(self) -> bool:
+        """Whether the journal is written to before the next run begins."""
+        return self.journal is None or self._worker.loss_unseen
+
+    def hurry(self) -> None:
+        """The Repl is being closed: nothing waits for the database any more."""
+        if self.journal is not None:
+            self.journal.hurry.set()
+
+    def let_go(self) -> bool:
+        """The worker is of no use any more: the next run finds in the journal what scripts have defined.
+
+        False before the first run, when there is nothing in the journal.
+        """
+        if self.journal is None:
+            return False
+        self._worker.sleep()
+        self._worker.asleep = True  # also where the journal has no run
+        self.journal.release()
+        return True
 
     def release(self) -> None:
         """Another process may use the Repl."""
@@ -105,9 +124,7 @@ class ReplHistory:
     def wake(self) -> Link:
         """A worker in which the recorded runs were run again."""
         assert self.journal is not None
-        runs = self.journal.recorded_runs()
-        refuse_interrupted(runs)
-        return self._rebuild(runs)
+        return self._rebuild(self.journal.wake())
 
     def move(self, lost: Execution) -> tuple[Link, Execution]:
         """A run whose worker went with its host, begun again in another: it goes on where it was.

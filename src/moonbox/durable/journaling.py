@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import json, msgpack
 
 from moonbox._version import __version__
-from moonbox.durable.recorded import read_runs
+from moonbox.durable.recorded import read_runs, refuse_interrupted
 from moonbox.durable.records import Answers, Approved, Begin, CallsAsked, End, Environment, Medium, RecordedReply, Reset
-from moonbox.errors import Diverged
+from moonbox.errors import Diverged, JournalError
 from moonbox.tools.tool import fingerprint
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from moonbox.durable.store import Held, Journal
     from moonbox.limits import Limits
     from moonbox.runs.call_entry import CallEntry
+    from moonbox.runs.clock import RunClock
     from moonbox.runs.environment import Additions
     from moonbox.runs.record import RunRecord
     from moonbox.tools.tool import Tool
@@ -55,20 +56,27 @@ class ReplJournal:
         """Another process may use the Repl."""
         self.failed = ""
         """The run of which something could not be written, and so not its end."""
+        self.hurry = threading.Event()
+        """Nothing waits for a database that is away: the run is being stopped, or the Repl closed."""
         self._mark: object = None
         self._lock = threading.Lock()
 
-    def write(self, run: str, records: list[Record]) -> None:
-        """Write them as one event, before anything that follows from them happens."""
+    def write(self, run: str, records: list[Record], clock: RunClock | None = None) -> None:
+        """Write them as one event, before anything that follows from them happens. Waits for a database that is away.
+
+        After a JournalError it is not known whether they were written: `recorded_runs` finds out.
+        """
         with self._lock:
             try:
-                self.journal.append(self.held, self.seq, run, records)
+                self.journal.patiently(lambda: self._append(run, records), self.hurry, clock)
             except KeyboardInterrupt:  # whether it was written is not known
-                if self.journal.length(self.held.repl) == self.seq:
-                    self.journal.append(self.held, self.seq, run, records)
+                self._append(run, records)
                 self.seq += 1
                 raise
             self.seq += 1
+
+    def _append(self, run: str, records: list[Record]) -> None:
+        self.journal.append(self.held, self.seq, run, records)
 
     def changed_environment(
         self, toolbox: Toolbox, additions: Additions, language: str, features: Iterable[str]
@@ -106,16 +114,26 @@ class ReplJournal:
 
     def reset(self) -> None:
         """What the scripts had defined is gone."""
-        if self.released:
-            self.recorded_runs()
+        runs = self.recorded_runs() if self.released else []
+        if runs and runs[-1].end is None:
+            self.abandon(runs[-1].begin.run)
         self.write("", [Reset()])
 
     def abandon(self, run: str) -> End:
         """The run is not continued."""
         end = End(run=run, outcome="interrupted", at=time())
         self.write(run, [end])
-        self.failed = ""
         return end
+
+    def wake(self) -> list[RecordedRun]:
+        """The runs since the last reset. The one that was not written to its end is given up: its caller knows."""
+        self.hurry.clear()
+        runs = self.recorded_runs()
+        if runs and runs[-1].end is None and runs[-1].begin.run == self.failed:
+            runs[-1].end = self.abandon(self.failed)
+        self.failed = ""
+        refuse_interrupted(runs)
+        return runs
 
     def release(self) -> None:
         if not self.released:
@@ -125,9 +143,9 @@ class ReplJournal:
     def recorded_runs(self) -> list[RecordedRun]:
         """The runs since the Repl was last reset. One that was released is taken again: another may have used it."""
         if self.released:
-            self.held = self.journal.take(self.held.repl)
+            self.held = self.journal.patiently(lambda: self.journal.take(self.held.repl), self.hurry)
             self.released = False
-        events = self.journal.read(self.held.repl)
+        events = self.journal.patiently(lambda: self.journal.read(self.held.repl), self.hurry)
         self.seq, self.environment, self._mark = len(events), None, None
         for record in (record for records in events for record in records):
             if isinstance(record, Environment):
@@ -160,8 +178,10 @@ class RunJournal:
         self._unwritten: list[Record] = []
         self._due = 0.0  # on the monotonic clock: when they are written at the latest
         self._failure: Exception | None = None
+        self._begun = recorded is not None  # something of it is on file
         self._digest = blake2b(digest_size=16)
         self.replaying = recorded is not None
+        repl.hurry.clear()
 
     # Taking down
 
@@ -184,6 +204,7 @@ class RunJournal:
 
     def called(self, items: list[Item]) -> bool:
         """The worker asks for these calls. Whether their answers come from the record; raises Diverged."""
+        self._check()
         self._asked.update([item[0] for item in items])
         if not self.replaying:
             self._add(CallsAsked(calls=items))
@@ -203,6 +224,7 @@ class RunJournal:
 
     def answered(self, replies: list[tuple[int, bool, Packed]], entries: list[CallEntry]) -> None:
         """These answers are about to be sent."""
+        self._check()
         if self.replaying:
             return
         self._add_media()
@@ -241,7 +263,7 @@ class RunJournal:
 
     def approved(self, entry: CallEntry) -> None:
         """A person has allowed the call. Written at once: its tool is invoked next."""
-        self._repl.write(self._record.id, [Approved(call=entry.id, approval=entry.approval or "")])
+        self.put([Approved(call=entry.id, approval=entry.approval or "")])
 
     def take(self) -> list[Record]:
         """What has happened since the last time, to be written with `put`."""
@@ -250,14 +272,28 @@ class RunJournal:
 
     def put(self, records: list[Record]) -> None:
         """Write them, from any thread. After a failure nothing more is written: the record would have a gap."""
-        if self._failure is not None:
-            raise self._failure
+        self._check()
         try:
             if records:
-                self._repl.write(self._record.id, records)
-        except Exception as problem:
-            self._failure, self._repl.failed = problem, self._record.id
+                self._repl.write(self._record.id, records, self._record.clock)
+                self._begun = True
+        except JournalError as problem:
+            if self._begun:
+                problem.args = (f"{problem}; the run is interrupted: continue it with resume({self._record.id!r})",)
+            self.fail(problem)
             raise
+
+    def fail(self, problem: Exception) -> None:
+        """The run cannot go on: its script gets nothing more, and it can be resumed."""
+        self._failure, self._repl.failed = problem, self._record.id
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def stop_waiting(self) -> None:
+        """The run is being stopped."""
+        self._repl.hurry.set()
 
     def finish(self, run: Run, *, lost: bool) -> bool:
         """The run is over: write its end, or compare it with the recorded one. Whether it was a repetition."""

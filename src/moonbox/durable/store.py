@@ -7,9 +7,9 @@ import os
 import secrets
 import threading
 import weakref
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from zlib import crc32
 
 import msgspec
@@ -21,14 +21,19 @@ from moonbox.durable.records import Begin, End, Record, decode, encode
 from moonbox.errors import ClosedError, JournalError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from moonbox.durable.backends import Backend, Transaction
+    from moonbox.runs.clock import RunClock
+
+T = TypeVar("T")
 
 LEASE_SECONDS = 20.0
 """A lease that its holder does not renew for so long is lost."""
+WAIT = 30.0
 DURABILITIES = ("process", "machine")
 _MOST_LISTED = 10_000
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between two attempts to reach a database that is away
 # An event that begins or ends a run, or does both, is marked with "b", "e" or "be". SQLite uses the index of marked
 # events only where a statement says that the mark is not empty.
 _BEGINS = "b.mark <> '' AND b.mark IN ('b', 'be')"
@@ -72,8 +77,10 @@ class Held(Struct, frozen=True, kw_only=True):
 class Journal:
     """Open it with `open_journal`. Thread-safe; shared by all Repls of a Sandbox."""
 
-    def __init__(self, backend: Backend, *, max_days: float = 0) -> None:
+    def __init__(self, backend: Backend, *, max_days: float = 0, wait: float = WAIT) -> None:
         self.backend = backend
+        self.wait = wait
+        """Seconds that a run waits for a database that is away or full."""
         self.suspended: set[str] = set()
         """Runs that this process stops but does not end: they stay interrupted, and another process resumes them."""
         self.max_days = max_days
@@ -82,8 +89,31 @@ class Journal:
         self._holder = this_process(secrets.token_hex(4))
         self._pid = os.getpid()
         self._closing = threading.Event()
+        self._unreleased: set[Held] = set()
         self._renewing: threading.Thread | None = None
         self._lock = threading.Lock()
+
+    def patiently(
+        self, work: Callable[[], T], hurry: threading.Event | None = None, clock: RunClock | None = None
+    ) -> T:
+        """Do it, and where the database is away try again for a while, with the clock stopped; `hurry` ends the wait.
+
+        What is done must be safe to repeat: whether it took effect is not known when a connection is lost.
+        """
+        hurry = hurry or self._closing
+        deadline, pause = monotonic() + self.wait, _FIRST_PAUSE
+        with ExitStack() as stopped:
+            while True:
+                try:
+                    return work()
+                except JournalError as problem:
+                    if not problem.passing or monotonic() >= deadline or hurry.is_set():
+                        raise
+                if clock is not None:
+                    stopped.enter_context(clock.standing_still())
+                    clock = None
+                hurry.wait(min(pause, max(0.0, deadline - monotonic())))
+                pause = min(2 * pause, _LONGEST_PAUSE)
 
     # Leases
 
@@ -100,6 +130,7 @@ class Journal:
 
     def take(self, repl: str) -> Held:
         """Hold a Repl; raises UsageError where there is none of that id, or a living process holds it."""
+        self._release_late()
         now, held = self.backend.now(), Held(repl=repl, fence=0)
         try:
             with self.backend.writing() as db:
@@ -114,14 +145,22 @@ class Journal:
                 values = (self._holder, now + LEASE_SECONDS, repl)
                 db.change("UPDATE repls SET fence = fence + 1, holder = ?, expires = ? WHERE id = ?", values)
             self._renew_leases()
-        except KeyboardInterrupt:  # the caller does not get the Repl, which may have been taken
+        except (KeyboardInterrupt, JournalError):  # the caller does not get the Repl, which may have been taken
             self.release(held)
             raise
         return held
 
     def release(self, held: Held) -> None:
-        """Let others take the Repl."""
-        self.backend.change("UPDATE repls SET holder = '' WHERE id = ? AND fence = ?", (held.repl, held.fence))
+        """Let others take the Repl: now, or when the database is there again."""
+        self._unreleased.add(held)
+        with suppress(JournalError):
+            self._release_late()
+
+    def _release_late(self) -> None:
+        for held in tuple(self._unreleased):
+            values = (held.repl, held.fence, self._holder)
+            self.backend.change("UPDATE repls SET holder = '' WHERE id = ? AND fence = ? AND holder = ?", values)
+            self._unreleased.discard(held)
 
     def _renew_leases(self) -> None:
         """Start the thread that does it, once."""
@@ -133,22 +172,34 @@ class Journal:
 
     def renew(self) -> None:
         """Hold everything that this process holds for a while longer."""
+        self._release_late()
         values = (self.backend.now() + LEASE_SECONDS, self._holder)
         self.backend.change("UPDATE repls SET expires = ? WHERE holder = ?", values)
 
     # Events
 
     def append(self, held: Held, seq: int, run: str, records: list[Record]) -> None:
-        """Write records as one event; raises JournalError where another process has taken the Repl."""
+        """Write records as one event; raises JournalError where another process has taken the Repl.
+
+        Done again, it has the same effect: the event may have been written although the connection was lost.
+        """
         data = encode(records)
         mark = "b" * any(type(record) is Begin for record in records) + "e" * (type(records[-1]) is End)
         written = self.backend.change(
             "INSERT INTO events SELECT id, ?, ?, ?, ?, ?, ? FROM repls WHERE id = ? AND fence = ?"
-            + self.backend.for_share,
+            + self.backend.for_share
+            + " ON CONFLICT (repl, seq) DO NOTHING",
             (seq, run, mark, time() if mark else 0.0, crc32(data), data, held.repl, held.fence),
         )
-        if written != 1:
+        if written != 1 and not self._has(held, seq, data):
             raise JournalError(f"the Repl {held.repl!r} was taken over by another process, or deleted; stop using it")
+
+    def _has(self, held: Held, seq: int, data: bytes) -> bool:
+        """Whether this holder has written that event: nobody else has held the Repl since."""
+        same = "SELECT e.data FROM events AS e, repls AS r WHERE e.repl = ? AND e.seq = ? AND r.id = ? AND r.fence = ?"
+        with self.backend.reading() as db:
+            found = db.rows(same, (held.repl, seq, held.repl, held.fence))
+        return bool(found) and bytes(found[0][0]) == data
 
     def read(self, repl: str) -> list[list[Record]]:
         """The events of a Repl in their order; raises JournalError, with the place, where one is damaged."""
@@ -166,11 +217,6 @@ class Journal:
                     "restore it from a copy; nothing was changed in it"
                 ) from None
         return events
-
-    def length(self, repl: str) -> int:
-        """How many events it has."""
-        with self.backend.reading() as db:
-            return int(db.rows("SELECT count(*) FROM events WHERE repl = ?", (repl,))[0][0])
 
     def copy(self, held: Held, source: str, upto: int) -> None:
         """Begin a new Repl's journal with the first events of another, and with its labels."""
@@ -209,6 +255,7 @@ class Journal:
 
     def runs(self, *, interrupted: bool = False) -> tuple[KnownRun, ...]:
         """The latest first; on request only those that a crash cut off."""
+        self._release_late()
         now = self.backend.now()
         with self.backend.reading() as db:
             rows = db.rows(
@@ -237,6 +284,7 @@ class Journal:
 
     def whereabouts(self, run: str) -> tuple[str, bool, bool]:
         """The Repl of a run, whether the run has ended, and whether a living process uses the Repl."""
+        self._release_late()
         repl, now = self.find_run(run), self.backend.now()
         with self.backend.reading() as db:
             ended = db.rows(f"SELECT 1 FROM events AS e, events AS b WHERE b.run = ? AND {_BEGINS} AND {_ENDS}", (run,))
@@ -275,25 +323,28 @@ class Journal:
                 self.delete([repl])
 
     def close(self) -> None:
-        """Release what this process holds, and close the database."""
+        """Release what this process holds, and close the database. Leases that cannot be released end by themselves."""
         self._closing.set()
         if os.getpid() == self._pid:
-            self.backend.change("UPDATE repls SET holder = '' WHERE holder = ?", (self._holder,))
+            with suppress(JournalError):
+                self.backend.change("UPDATE repls SET holder = '' WHERE holder = ?", (self._holder,))
             self.backend.close()
 
 
-def open_journal(place: Any, *, durability: str = "process", create: bool = True, max_days: float = 0) -> Journal:
+def open_journal(
+    place: Any, *, durability: str = "process", create: bool = True, max_days: float = 0, wait: float = WAIT
+) -> Journal:
     """The journal that `Sandbox(journal=…)` names: a path, `postgresql://…`, or a Journal."""
     if isinstance(place, Journal):
         return place
     if durability not in DURABILITIES:
         raise UsageError(f"durability must be one of {', '.join(DURABILITIES)}, not {durability!r}")
     if isinstance(place, str) and place.partition("://")[0] in ("postgresql", "postgres"):
-        return Journal(PostgresBackend(place), max_days=max_days)
+        return Journal(PostgresBackend(place), max_days=max_days, wait=wait)
     if not isinstance(place, str | os.PathLike) or not str(place):
         raise UsageError(f"journal must be a path or a postgresql:// address, not {place!r}")
     backend = SqliteBackend(os.fspath(place), machine=durability == "machine", create=create)
-    return Journal(backend, max_days=max_days)
+    return Journal(backend, max_days=max_days, wait=wait)
 
 
 def _delete(db: Transaction, repl: str) -> int:

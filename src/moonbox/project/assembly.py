@@ -233,6 +233,7 @@ def _open_sandbox(
             toolbox,
             **options,
             cluster=cluster.address,
+            node_timeout=cluster.node_timeout,
             sleep_after=cluster.sleep_after,
             audit=sink,
             **hooks,

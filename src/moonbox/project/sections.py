@@ -99,7 +99,9 @@ def open_journal(config: Config, *, create: bool = True) -> Journal | None:
     from moonbox.durable.store import open_journal as open_place
 
     with in_section(config, "journal"):
-        return open_place(place, durability=settings.durability, create=create, max_days=settings.max_days)
+        return open_place(
+            place, durability=settings.durability, create=create, max_days=settings.max_days, wait=settings.wait
+        )
 
 
 def read_sandbox(config: Config) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from moonbox.languages.registry import LANGUAGES
 from moonbox.project.sections import need_mcp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Coroutine, Iterator
 
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Sink
@@ -41,8 +41,10 @@ _LOG = logging.getLogger("moonbox.serve")
 _RUNS = logging.getLogger("moonbox.runs")
 _CALLS = logging.getLogger("moonbox.calls")
 _HTTP = logging.getLogger("moonbox.http")
-_GRACE = 10
-"""Seconds that running scripts have to end when the server is stopped."""
+_GRACE, _LAST_ANSWERS = 8, 1
+"""Seconds that requests have to end when the server is stopped, and that are left to answer them with an error then.
+
+Together less than the ten seconds after which containers are killed."""
 _KEEP_ALIVE = 60
 """Seconds that a connection stays open between two requests: a model thinks for longer than the usual five."""
 _BACKLOG = 2048
@@ -101,17 +103,21 @@ def run_http(
         _need_console()
     with contextlib.ExitStack() as stack:
         with _quick_start():
+            from sse_starlette.sse import AppStatus
+
             from moonbox.mcp.server.web import create_app
 
             assembly, bench = stack.enter_context(_assembled(open_project, settings, console=console))
-            app = create_app(mcp_server(assembly, settings), other=_api(assembly, settings, bench))
+            server = mcp_server(assembly, settings)
+            app = create_app(server, other=_api(assembly, settings, bench))
         listening = listen(settings.host, settings.port)
         address = f"http://{_written(settings.host)}:{listening.getsockname()[1]}"
         lacks_names = not (settings.host_names or settings.tokens or settings.oauth)
         announce(f"serving MCP on {address}/mcp" + (f"; the HTTP API requires {_NAMES}" if lacks_names else ""))
         if bench is not None:
             announce(f"the console is at {address}/console/")
-        serve_app(app, listening, on_exit=bench.close if bench is not None else None)
+        AppStatus.enable_automatic_graceful_drain = False  # it cuts off calls that are in progress
+        serve_app(app, listening, on_exit=bench.close if bench is not None else None, wind_down=server.wind_down)
 
 
 def run_console(
@@ -162,8 +168,18 @@ def _need_console() -> None:
         raise MissingExtra(problem.name or "jinja2", "console", "the console") from None
 
 
-def serve_app(app: Any, listening: socket.socket, *, on_exit: Callable[[], None] | None = None) -> None:
-    """Serve until a signal stops it. `on_exit` is called at the signal, to end answers that would go on for ever."""
+def serve_app(
+    app: Any,
+    listening: socket.socket,
+    *,
+    on_exit: Callable[[], None] | None = None,
+    wind_down: Callable[[float], Coroutine[Any, Any, None]] | None = None,
+) -> None:
+    """Serve until a signal stops it.
+
+    on_exit     called at the signal, to end answers that would go on for ever
+    wind_down   awaited from then on, with the seconds that requests have to end
+    """
     try:
         import uvicorn
     except ImportError:
@@ -175,13 +191,19 @@ def serve_app(app: Any, listening: socket.socket, *, on_exit: Callable[[], None]
                 on_exit()
             super().handle_exit(sig, frame)
 
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            ending = None if wind_down is None else asyncio.create_task(wind_down(_GRACE))
+            await super().shutdown(sockets)
+            if ending is not None:
+                ending.cancel()
+
     options = uvicorn.Config(
         _logged(app),
         log_config=None,
         access_log=False,
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE,
-        timeout_graceful_shutdown=_GRACE,
+        timeout_graceful_shutdown=_GRACE + _LAST_ANSWERS,
     )
     # uvicorn stops at a signal and then raises it again: it must not end the process before everything is closed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

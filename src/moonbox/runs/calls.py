@@ -12,7 +12,7 @@ from time import monotonic
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from moonbox.errors import ArgumentError, Denied, ToolError, UsageError
+from moonbox.errors import ArgumentError, Denied, JournalError, ToolError, UsageError
 from moonbox.media import ACTIVE_STORE, MediaStore
 from moonbox.runs.call_entry import call_key, failure, tool_error
 from moonbox.runs.clock import CLOCK
@@ -259,10 +259,10 @@ class CallPath:
             )
         if self.media.kept:
             arguments = with_contents(arguments, target, self.media)
-        if target.placement == "node" and self._services.cluster is not None:
+        if target.placement == "node" and (cluster := self._services.cluster) is not None:
             from moonbox.cluster.node_tools import call_on_node
 
-            return lambda: call_on_node(target, arguments, context), False
+            return lambda: call_on_node(target, arguments, context, cluster, self.value_limits), False
         return lambda: target.invoke(arguments, context, first_index=first), target.is_async
 
     async def _invoke(
@@ -346,6 +346,10 @@ class CallPath:
                 asked = self.view(tool, entry, run, changed=changed)
                 return Decision.of(await executor.ask(approve, asked, entry))
         except ToolError:  # it was raised for the script
+            raise
+        except JournalError as problem:  # which does not answer for the person: the run can be resumed
+            if run.journal is not None:
+                run.journal.fail(problem)
             raise
         except Exception as problem:
             raise Denied(

@@ -179,6 +179,8 @@ class Execution:
             self._cpu_before_stop = self.clock.worker_time() or 0.0
             self._unsent += protocol.frame(protocol.HALT, bytes((reason,)))
             self.ledger.cancel_starting()
+            if reason == protocol.REASON_CANCELLED and self.record.journal is not None:
+                self.record.journal.stop_waiting()
 
     def lose(self, problem: WorkerError, status: str = "", *, closed: bool = False, host_lost: bool = False) -> None:
         """The worker is gone: by itself, or ended for what it did. `closed`: the host closed the link first.

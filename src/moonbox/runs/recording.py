@@ -78,11 +78,20 @@ class RunRecorder(Protocol):
     def put(self, records: list[Any]) -> None: ...
     def next_answers(self) -> Sequence[RecordedAnswer]: ...
     def go_on(self) -> bool: ...
+    def stop_waiting(self) -> None: ...
+    def fail(self, problem: Exception) -> None: ...
     def finish(self, run: Run, *, lost: bool) -> bool: ...
 
 
 class History(Protocol):
     """The recorded runs of one Repl. See `ReplHistory`."""
+
+    @property
+    def writes_first(self) -> bool:
+        """Whether the journal is written to before the next run begins."""
+
+    def let_go(self) -> bool:
+        """The worker is of no use any more: the next run finds in the journal what scripts have defined, if it can."""
 
     def take_down(
         self,

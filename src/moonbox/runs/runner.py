@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from moonbox.runs.decisions import Decision
     from moonbox.runs.environment import Additions
     from moonbox.runs.options import RunOptions
-    from moonbox.runs.recording import History, Recorded
+    from moonbox.runs.recording import History, Recorded, RunRecorder
     from moonbox.runs.services import Services
     from moonbox.runs.settings import Settings
     from moonbox.runs.slots import Turns
@@ -129,12 +129,16 @@ class Runner:
             link = await self.worker.aacquire()
             if self.worker.asleep:
                 link = await unbroken(self.recorded().wake)
-            execution = self.begin(link, source, given) if again is None else again(link)
+            begin = again or partial(self.begin, source=source, given=given)
+            writes_first = self.history is not None and self.history.writes_first
+            execution = await unbroken(partial(begin, link)) if writes_first else begin(link)
             while not execution.over:
                 await AwaitedDriver(link, execution, self.services.threads).run()
                 if execution.moving:
                     link, execution = await unbroken(partial(self.recorded().move, execution))
-            return self.finish(execution)
+            if execution.record.journal is None:
+                return self.finish(execution)
+            return await self._afinish(execution, execution.record.journal)
         except BaseException as problem:
             self.give_up(execution, problem)
             raise
@@ -220,6 +224,13 @@ class Runner:
 
     def finish(self, execution: Execution) -> Run:
         """The run is over: keep the record, and the worker if it lives."""
+        run, journal = self._conclude(execution), execution.record.journal
+        if journal is not None and journal.finish(run, lost=execution.record.worker_lost):
+            return run  # a repetition, which only its caller gets
+        return self._keep(run)
+
+    def _conclude(self, execution: Execution) -> Run:
+        """The record of a run that is over, before it is kept."""
         record, worker = execution.record, self.worker
         self._finished = record.id
         lost = record.worker_lost
@@ -233,8 +244,23 @@ class Runner:
         for name in (run.kept, run.kept_output):
             if name:
                 self.check.keep(name)
-        if record.journal is not None and record.journal.finish(run, lost=lost):
-            return run
+        return run
+
+    async def _afinish(self, execution: Execution, journal: RunRecorder) -> Run:
+        """The same of a run with a journal, which is written to in a thread."""
+        from moonbox.threads import unbroken
+
+        run, lost = self._conclude(execution), execution.record.worker_lost
+        repeats: list[bool] = []
+        try:
+            await unbroken(lambda: repeats.append(journal.finish(run, lost=lost)))
+        finally:
+            if repeats and not repeats[0]:
+                run = self._keep(run)
+        return run
+
+    def _keep(self, run: Run) -> Run:
+        """Write the record to the trail."""
         if self._before_write is not None:
             changed = self._before_write(run)
             if changed is None:
@@ -246,18 +272,30 @@ class Runner:
     def give_up(self, execution: Execution | None, problem: BaseException) -> None:
         """An exception ends the run for its caller: keep the record, also where a callback of the caller raised it."""
         if execution is None:
+            if isinstance(problem, JournalError) and self.history is not None:
+                self.history.let_go()
             return
         is_ours = isinstance(problem, MoonboxError)
         if not execution.over or execution.moving or isinstance(problem, JournalError):
             if is_ours:  # the state of the worker is unknown, or not that of the journal
                 execution.ledger.leave_all()
-                self.worker.lose()
+                self.let_go()
                 return
             execution.interrupted = True
             execution.lose(WorkerError("the caller stopped waiting; the worker was killed"), closed=True)
         if execution.record.id != self._finished and not is_ours:
-            self.finish(execution)
-            self.worker.loss_unseen = execution.record.worker_lost  # the caller does not get that record
+            if execution.record.journal is not None:
+                execution.record.journal.stop_waiting()
+            try:
+                self.finish(execution)
+                self.worker.loss_unseen = execution.record.worker_lost  # the caller does not get that record
+            except JournalError:
+                self.let_go()
+
+    def let_go(self) -> None:
+        """The worker is of no use any more. What scripts have defined is lost, unless the journal has it."""
+        if self.history is None or not self.history.let_go():
+            self.worker.lose()
 
     # What runs have
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import MissingExtra, UsageError
@@ -41,7 +42,7 @@ def check_options(
     min_workers: Any,
     max_workers: Any,
     require: Any = (),
-    approval_seconds: Any = 1.0,
+    seconds: Mapping[str, Any] = MappingProxyType({}),
     sleep_after: Any = None,
     has_journal: bool = True,
     cluster: Any = None,
@@ -62,7 +63,8 @@ def check_options(
     if min_workers > max_workers:
         raise UsageError(f"min_workers ({min_workers}) must not be more than max_workers ({max_workers})")
     check_required(require, isolation)
-    check_seconds("approval_seconds", approval_seconds)
+    for name, given in seconds.items():
+        check_seconds(name, given)
     if sleep_after is not None:
         check_seconds("sleep_after", sleep_after)
         if not has_journal:
@@ -165,11 +167,14 @@ def open_telemetry(telemetry: Any) -> Telemetry | None:
 def open_parts(
     settings: Settings,
     services: Services,
+    isolation: Any,
+    *,
     audit: Any,
     journal: Any,
     durability: Any,
+    journal_wait: float,
     cluster: str | None,
-    isolation: Any,
+    node_timeout: float,
     min_workers: int,
     max_workers: int,
     require: tuple[str, ...],
@@ -186,13 +191,13 @@ def open_parts(
         if journal is not None:
             from moonbox.durable.store import open_journal  # loads SQLite
 
-            kept = open_journal(journal, durability=durability)
+            kept = open_journal(journal, durability=durability, wait=journal_wait)
             if kept is not journal:
                 opened.callback(kept.close)
         if cluster is not None:
-            from moonbox.cluster.membership import Membership  # loads Ray
+            from moonbox.cluster.membership import Membership
 
-            services.cluster = Membership(cluster)
+            services.cluster = Membership(cluster, node_timeout)
         source, zygote = open_source(isolation, settings, services.cluster)
         services.pool = pool = Pool(source, spares=min_workers, most=max_workers, require=require)
         if require:

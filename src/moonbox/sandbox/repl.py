@@ -7,7 +7,7 @@ from os import getpid
 from typing import TYPE_CHECKING, Any, Self
 
 from moonbox.closing import Closing
-from moonbox.errors import ClosedError, MoonboxError, WorkerError
+from moonbox.errors import ClosedError, JournalError, MoonboxError, WorkerError
 from moonbox.runs.runner import Runner, not_a_script
 from moonbox.runs.script_check import engine_findings
 from moonbox.runs.slots import Turns
@@ -213,7 +213,11 @@ class Repl(Closing):
         """Start afresh: what scripts defined is gone; what was added with `define` stays."""
         with self._turns.taken():
             if self._history is not None:
-                self._history.reset()
+                try:
+                    self._history.reset()
+                except JournalError:  # whether it was written is not known: the next run finds out
+                    self._runner.let_go()
+                    raise
             worker = self._runner.worker
             worker.drop()
             worker.has_state = worker.asleep = False
@@ -292,6 +296,8 @@ class Repl(Closing):
             repls.stopping(self._turns)
             if not self._turns.close():
                 repls.run_ended(self._turns)
+            if self._history is not None:
+                self._history.hurry()
             if getpid() == self._services.pid:
                 self._runner.worker.close(idle=self._turns.idle)
                 with suppress(MoonboxError):  # a lease ends by itself; a record may not be writable

@@ -41,7 +41,7 @@ class Repls:
         return {
             "workers": {"in_use": workers.in_use, "spare": workers.spare, "waiting": workers.waiting},
             "repls": {"awake": awake, "asleep": len(repls) - awake, "running": running},
-            "cluster_room": {host.node[:8]: host.status["room"] for host in hosts},
+            "cluster_room": {host.node[:8]: host.status.room for host in hosts},
         }
 
     def living(self) -> list[Repl]:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
+    from moonbox.cluster.membership import Membership
     from moonbox.durable.recorded import InterruptedRun
     from moonbox.durable.recovery import Recoveries
     from moonbox.durable.store import Journal
@@ -72,8 +73,10 @@ class Sandbox(Closing):
     require        layers of the jail without which it does not start, such as ("seccomp", "landlock")
     journal        where runs are taken down so that they outlive their process: a path, or postgresql://…
     cluster        the Ray cluster whose nodes run the workers: "auto", "ray://host:port" or "host:port"
+    node_timeout   seconds after which a node of the cluster that does not answer is left, and its Repls move
     sleep_after    seconds after which an idle Repl gives its worker up until its next run; needs a journal
     durability     what a journal in a file survives: the death of the "process", or that of the "machine"
+    journal_wait   seconds that a run waits for a journal whose database is away or full, with its clock stopped
     approval_seconds  how long a question to a person stays open in the journal
     check          look at each script first, and do not run one that cannot work
     context        what tools find as `Context.extra`
@@ -105,7 +108,9 @@ class Sandbox(Closing):
         journal: Journal | str | os.PathLike[str] | None = None,
         durability: Literal["process", "machine"] = "process",
         cluster: str | None = None,
+        node_timeout: float = 5.0,
         sleep_after: float | None = None,
+        journal_wait: float = 30.0,
         approval_seconds: float = 86_400.0,
         check: bool = True,
         context: Mapping[str, Any] | None = None,
@@ -126,7 +131,11 @@ class Sandbox(Closing):
             min_workers=min_workers,
             max_workers=max_workers,
             require=require,
-            approval_seconds=approval_seconds,
+            seconds={
+                "approval_seconds": approval_seconds,
+                "journal_wait": journal_wait,
+                "node_timeout": node_timeout,
+            },
             sleep_after=sleep_after,
             has_journal=journal is not None,
             cluster=cluster,
@@ -174,7 +183,18 @@ class Sandbox(Closing):
         """Whether it was closed."""
         self._repl_class: type[Repl] | None = None
         kept, self._zygote = open_parts(
-            settings, services, audit, journal, durability, cluster, isolation, min_workers, max_workers, self.require
+            settings,
+            services,
+            isolation,
+            audit=audit,
+            journal=journal,
+            durability=durability,
+            journal_wait=journal_wait,
+            cluster=cluster,
+            node_timeout=node_timeout,
+            min_workers=min_workers,
+            max_workers=max_workers,
+            require=self.require,
         )
         self._recoveries: Recoveries[Repl] | None = None
         if kept is not None:
@@ -209,9 +229,9 @@ class Sandbox(Closing):
         return Docs(self.toolbox, self._settings.additions.docs, self.language, search=search)
 
     @property
-    def on_cluster(self) -> bool:
-        """Whether its workers are on the nodes of a cluster."""
-        return self._services.cluster is not None
+    def cluster(self) -> Membership | None:
+        """The cluster whose nodes run its workers; None where they are on this machine."""
+        return self._services.cluster
 
     @property
     def workers(self) -> PoolCounts:

@@ -43,6 +43,7 @@ _DESCRIPTOR_SPACE = _socket.CMSG_SPACE(_DESCRIPTOR.size)
 _SIGKILL, _SIGCONT, _SIGSTOP = (9, 19, 17) if sys.platform == "darwin" else (9, 18, 19)
 _FREEZE_SLACK = 32 << 20  # bytes
 _MAIN_FD, _CONTROL_FD = 3, 4  # the numbers of a worker's sockets
+_REAP_MILLISECONDS = 100  # after the latest request; while there are some, each reaps
 _WARM_UP_RUNS = 20  # Python specializes the bytecode of a function after some calls
 
 
@@ -101,7 +102,10 @@ class Zygote:
         """Never returns."""
         notes = self._notes.fileno()
         while True:
-            for fd, _ in self._poll.poll():
+            ready = self._poll.poll(_REAP_MILLISECONDS if self._killed else None)
+            if not ready:
+                self._reap()
+            for fd, _ in ready:
                 if fd != notes:
                     if not self._serve_request():
                         self._end()

@@ -10,15 +10,19 @@ import contextlib
 import math
 import secrets
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import msgpack
 
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
+    from moonbox.cluster.membership import Membership
+    from moonbox.cluster.ray_messages import CallActor
     from moonbox.config.sections import ServeSettings
 
 _MAX_REMEMBERED = 10_000
@@ -80,6 +84,17 @@ class Shares:
                 self._shares.pop(client, None)
 
 
+@dataclass(slots=True)
+class _Use:
+    """A call: it counts while it runs, and for a minute from its end."""
+
+    began: float
+    ended: float | None = None
+
+    def seconds(self, now: float) -> float:
+        return (now if self.ended is None else self.ended) - self.began
+
+
 class Quotas:
     """What each client may use in a minute: how many calls, and how long they take together."""
 
@@ -87,7 +102,7 @@ class Quotas:
         self, calls: int | None, seconds: float | None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._calls, self._seconds, self._clock = calls, seconds, clock
-        self._used: dict[str, deque[list[float]]] = {}
+        self._used: dict[str, list[_Use]] = {}
 
     @contextlib.contextmanager
     def call(self, client: str) -> Iterator[None]:
@@ -95,18 +110,20 @@ class Quotas:
         if self._calls is None and self._seconds is None:
             yield
             return
-        used = self._recent(client)
+        now = self._clock()
+        if len(self._used) > _MAX_REMEMBERED:
+            self._used = {name: used for name, used in self._used.items() if _recent(used, now)}
+        used = self._used[client] = _recent(self._used.get(client, []), now)
         if self._calls is not None and len(used) >= self._calls:
-            raise TooMany(f"this client may make {counted(self._calls, 'call')} a minute; {self._next(used)}")
-        if self._seconds is not None and sum(seconds for _, seconds in used) >= self._seconds:
-            raise TooMany(f"the calls of this client may take {self._seconds:g} s a minute; {self._next(used)}")
-        entry = [self._clock(), 0.0]
-        used.append(entry)
+            raise TooMany(f"this client may make {counted(self._calls, 'call')} a minute; {_next(used, now)}")
+        if self._seconds is not None and sum(use.seconds(now) for use in used) >= self._seconds:
+            raise TooMany(f"the calls of this client may take {self._seconds:g} s a minute; {_next(used, now)}")
+        use = _Use(now)
+        used.append(use)
         try:
             yield
         finally:
-            entry[1] = self._clock() - entry[0]
-            entry[0] = self._clock()  # a call counts for a minute from its end on
+            use.ended = self._clock()
 
     @contextlib.asynccontextmanager
     async def acall(self, client: str) -> AsyncIterator[None]:
@@ -118,17 +135,14 @@ class Quotas:
         """How many clients are remembered."""
         return len(self._used)
 
-    def _recent(self, client: str) -> deque[list[float]]:
-        border = self._clock() - 60.0
-        if len(self._used) > _MAX_REMEMBERED:
-            self._used = {name: used for name, used in self._used.items() if used and used[-1][0] > border}
-        recent = deque(entry for entry in self._used.get(client, ()) if entry[0] > border)
-        self._used[client] = recent
-        return recent
 
-    def _next(self, used: deque[list[float]]) -> str:
-        wait = min(entry[0] for entry in used) + 60.0 - self._clock()
-        return f"try again in {max(1, math.ceil(wait))} s"
+def _recent(used: list[_Use], now: float) -> list[_Use]:
+    return [use for use in used if use.ended is None or use.ended > now - 60.0]
+
+
+def _next(used: list[_Use], now: float) -> str:
+    wait = min(now if use.ended is None else use.ended for use in used) + 60.0 - now
+    return f"try again in {max(1, math.ceil(wait))} s"
 
 
 class RequestRate:
@@ -196,13 +210,10 @@ class ClusterCount:
 class ClusterQuotas:
     """The front end's side, in place of `Quotas`: asks the actor before each call."""
 
-    def __init__(self, settings: ServeSettings) -> None:
-        from moonbox.cluster.membership import actor
-
-        limits = settings.max_calls, settings.calls_per_minute, settings.seconds_per_minute
-        name = "limits-" + "-".join(map(str, limits))  # front ends with the same limits count together
+    def __init__(self, settings: ServeSettings, cluster: Membership) -> None:
+        self._limits = [settings.max_calls, settings.calls_per_minute, settings.seconds_per_minute]
         self._settings = settings
-        self._actor: Any = actor(ClusterCount, name, *limits, concurrency=1)
+        self._cluster = cluster
 
     @contextlib.asynccontextmanager
     async def acall(self, client: str) -> AsyncIterator[None]:
@@ -210,7 +221,9 @@ class ClusterQuotas:
         call = secrets.token_hex(8)
         deadline = time.monotonic() + self._settings.wait_seconds
         with contextlib.ExitStack() as stack:
-            stack.callback(self._actor.leave.remote, call)  # also where the answer of the actor did not arrive
+            stack.callback(
+                self._cluster.ray.ask, self._request("leave", call)
+            )  # also where the answer of the actor did not arrive
             while answer := await self._ask(client, call):
                 if answer != "wait":
                     raise TooMany(answer)
@@ -224,12 +237,18 @@ class ClusterQuotas:
     async def _ask(self, client: str, call: str) -> str:
         try:
             async with asyncio.timeout(self._settings.wait_seconds):
-                answer: str = await self._actor.enter.remote(client, call)
-                return answer
+                answer = await asyncio.wrap_future(self._cluster.ray.ask(self._request("enter", client, call)))
+                return msgpack.decode(answer, type=str)
         except Exception:  # noqa: BLE001 - the actor is being moved to another node: what is not counted must wait
             return "wait"
 
     async def _beat(self, client: str, call: str) -> None:
         while True:
             await asyncio.sleep(_BEAT_SECONDS)
-            self._actor.enter.remote(client, call)
+            self._cluster.ray.ask(self._request("enter", client, call))
+
+    def _request(self, method: str, *arguments: str) -> CallActor:
+        from moonbox.cluster.ray_messages import CallActor
+
+        name = "limits-" + "-".join(map(str, self._limits))  # front ends with the same limits count together
+        return CallActor(0, f"{__name__}:{ClusterCount.__name__}", name, self._limits, method, list(arguments))

@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import NotificationOptions, Server
@@ -108,7 +109,10 @@ class MoonboxServer:
         boundary = RequestStateBoundary(security, default_audience=NAME)
         tasks = TaskCalls(self._begin_task, self._views, self._calls)
         tasks.register(self.app)
-        self.app.middleware[:] = [boundary, self.upstreams, tasks]
+        self._open = OpenRequests()
+        self.app.middleware[:] = [self._open, boundary, self.upstreams, tasks]
+        self.end_streams: Callable[[], None] = lambda: None
+        """Ends the streams of the transport on which no request waits."""
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[MoonboxServer]:
@@ -126,6 +130,13 @@ class MoonboxServer:
                 self._mode.sandbox.journal.suspended.update(self._calls.suspended())
             await self._calls.close()
             await self.upstreams.stop()
+
+    async def wind_down(self, seconds: float) -> None:
+        """End what waits for news of this server at once, and after these seconds every request that is still open."""
+        self._notifier.listen.close()
+        self.end_streams()
+        await asyncio.sleep(seconds)
+        self._open.end()
 
     async def end_session(self, owner: str, session: str) -> None:
         """The session of a client has ended: its state ends too."""
@@ -201,6 +212,26 @@ class MoonboxServer:
                 await asyncio.to_thread(self._refresh)
             except Exception as problem:  # noqa: BLE001 - a folder that cannot be read now may be readable later
                 log.warning("tool scripts: %s", problem)
+
+
+class OpenRequests:
+    """Middleware that answers open requests with an error when the server ends."""
+
+    def __init__(self) -> None:
+        self._scopes: set[anyio.CancelScope] = set()
+
+    async def __call__(self, ctx: Request, call_next: CallNext) -> HandlerResult:
+        with anyio.CancelScope() as scope:
+            self._scopes.add(scope)
+            try:
+                return await call_next(ctx)
+            finally:
+                self._scopes.discard(scope)
+        raise MCPError(types.INTERNAL_ERROR, "the server is being stopped, and the request with it")
+
+    def end(self) -> None:
+        for scope in self._scopes:
+            scope.cancel()
 
 
 class UpstreamStarter:

@@ -202,8 +202,8 @@ class ToolRunner:
         self._calls = calls
         self._on_run = on_run
         self._quotas = (
-            ClusterQuotas(settings)  # counts for all servers of the cluster together
-            if mode.sandbox.on_cluster
+            ClusterQuotas(settings, cluster)  # counts for all servers of the cluster together
+            if (cluster := mode.sandbox.cluster) is not None
             else Quotas(settings.calls_per_minute, settings.seconds_per_minute)
         )
         self._shares = Shares(settings.max_calls, settings.max_waiting, settings.wait_seconds)

@@ -194,6 +194,12 @@ class HttpSessions(StreamableHTTPSessionManager):
         # Fewer for each client than there are in all, so that one client cannot keep the others out.
         self._most_of_one = most // (len(configured_tokens(settings)) + 1)
         self._owners: dict[str, str] = {}
+        server.end_streams = self._end_streams
+
+    def _end_streams(self) -> None:
+        """End the streams on which sessions get notifications."""
+        for transport in self._server_instances.values():
+            transport.close_standalone_sse_stream()
 
     @property
     def event_store(self) -> EventStore | None:
