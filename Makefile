@@ -131,12 +131,13 @@ $(VENV)/installed: $(VENV)/core requirements-dev.lock
 		--require-build-hashes --build-constraints requirements-build.lock
 	@touch $@
 
-# The versions that the demo and development use, for every platform; run it after a change of the dependencies.
+# The versions that the demo and development use, for every platform; run it after a change of the dependencies. The demo has
+# `mcp`, so that `make console` can show MCP servers.
 COMPILE = $(BIN)/uv pip compile pyproject.toml --extra console --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-header --quiet --upgrade
 lock: $(VENV)/installed
 	$(COMPILE) --group dev --output-file requirements-dev.lock
-	$(COMPILE) --group build --constraint requirements-dev.lock --output-file requirements.lock
+	$(COMPILE) --extra mcp --group build --constraint requirements-dev.lock --output-file requirements.lock
 	$(COMPILE) --group release --constraint requirements-dev.lock --output-file requirements-build.lock
 
 # What is published, with the versions that it was tested with as a CycloneDX bill of materials.

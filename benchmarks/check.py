@@ -11,7 +11,7 @@ from pathlib import Path
 
 from moonbox import Toolbox
 from moonbox.check.checker import Checker
-from moonbox.check.tools import ToolView
+from moonbox.check.tools import ScriptTools
 from moonbox.languages.registry import LANGUAGES
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -58,7 +58,7 @@ for order in list_orders(#{status: "open"}) {
 def main() -> int:
     for language, part, end in (("lua", LUA, "return report, totals"), ("rhai", RHAI, "[report, totals]")):
         spoken = LANGUAGES[language]
-        view = ToolView(Toolbox(World("shop").tools), spoken)
+        view = ScriptTools(Toolbox(World("shop").tools), spoken)
         source = part * 3 + end
         assert Checker(spoken).check(source, view) == ()
         costs = sorted(_cost(Checker(spoken), source, view) for _ in range(ROUNDS))
@@ -67,7 +67,7 @@ def main() -> int:
     return 0
 
 
-def _cost(checker: Checker, source: str, view: ToolView) -> float:
+def _cost(checker: Checker, source: str, view: ScriptTools) -> float:
     began = time.process_time()
     checker.check(source, view)
     return time.process_time() - began

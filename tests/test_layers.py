@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 ROOT = Path(moonbox.__file__).parent
 DRAWING = (ROOT.parent.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
 """The page that draws the layers: what is checked is what it shows."""
-OF_THE_FACE = {("tools", "project"): "toolbox.py", ("tools", "sources"): "toolbox.py"}
-"""`Toolbox.from_scripts` and its like are constructors of the public face and load what they need when called."""
 FACE = {"__init__", "__main__"}
 """The public names, which load what they need when it is asked for."""
 OF_THE_WORKER = {"errors", "limits", "native", "values", "languages", "worker"}
@@ -107,8 +105,7 @@ def test_imports_go_downwards(path: Path) -> None:
         if theirs not in LAYERS:  # a name of the public face, such as `from moonbox import Limits`
             assert LAYERS[mine] > LAYERS["sandbox"], f"{path.name} imports the public face from below it: {name}"
             continue
-        if OF_THE_FACE.get((mine, theirs)) != path.name:
-            assert may_import(mine, theirs), f"{path.name} imports {name}, which is not below it"
+        assert may_import(mine, theirs), f"{path.name} imports {name}, which is not below it"
 
 
 def imported_first(path: Path) -> Iterator[Path]:

@@ -9,7 +9,7 @@ const subjects = {
       tool({ name: "one", parameters: { type: "object" }, call: () => 1 }),
       tool({ name: "rows", parameters: { type: "object" }, call: () => ROWS }),
     ];
-    const limits = { max_tool_calls: null };
+    const limits = { maxToolCalls: null };
     const box = new Sandbox({ tools, limits });
     const repl = await box.repl();
     const run = async (source) => (await repl.run(source)).unwrap();

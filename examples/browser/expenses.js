@@ -33,7 +33,7 @@ export const expenses = {
       required: ["id", "date", "category", "cents"],
     },
   },
-  hints: { read_only: true },
+  hints: { readOnly: true },
   call: async ({ employee_id }) => {
     await new Promise((resolve) => setTimeout(resolve, 10 + (employee_id % 5) * 5)); // as a service on the network would
     return itemsOf(employee_id);

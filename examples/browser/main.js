@@ -26,7 +26,7 @@ async function run() {
 }
 
 function show(result) {
-  const text = result.for_model();
+  const text = result.forModel();
   const bytes = result.calls.reduce((sum, call) => sum + JSON.stringify(call.result ?? null).length, 0);
   const time = `${Math.round(result.usage.wall * 1000).toLocaleString("en")} ms`;
   part("answer").textContent = text;

@@ -1,7 +1,7 @@
 /**
  * An agent loop in Node: a model, one code tool, and the team's expenses.
  *
- *   npm install ../moonbox/js/moonbox-0.2.0.tgz    what `npm pack` makes in js/ of a clone
+ *   npm install ../moonbox/js/moonbox-0.3.0.tgz    what `npm pack` makes in js/ of a clone
  *   node agent.mjs
  *
  * Without OPENAI_API_KEY a stand-in for the model answers on loopback, in the wire format of chat completions.
@@ -32,7 +32,7 @@ return total`;
 /** Asks the model until it answers without calling a tool. */
 async function converse(mode, ask, question) {
   const messages = [
-    { role: "system", content: mode.system_prompt },
+    { role: "system", content: mode.systemPrompt },
     { role: "user", content: question },
   ];
   for (let turn = 0; turn < 10; turn += 1) {

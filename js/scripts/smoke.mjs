@@ -28,7 +28,7 @@ const greet = tool({
 const box = new Sandbox({ tools: [greet] });
 const run = await box.run("return tools.greet{who = 'you'}, 6 * 7");
 await box.close();
-if (JSON.stringify(run.unwrap() && run.values) !== '["Hello, you",42]') throw new Error(run.to_json());
+if (JSON.stringify(run.unwrap() && run.values) !== '["Hello, you",42]') throw new Error(run.toJson());
 console.log("installed and ran:", run.values.join(", "));
 `,
   );
@@ -48,7 +48,7 @@ import { CodeMode, Limits, Sandbox, tool, type Decision, type Run, type ToolCall
 const approve = async (call: ToolCall): Promise<Decision> => (call.tool === "pay" ? { kind: "deny", reason: "no" } : "always");
 const box = new Sandbox({ tools: [tool({ name: "one", call: () => 1, hints: { risk: "low" } })], limits: Limits.quick({ timeout: 1 }), approve });
 const run: Run = await (await box.repl()).run("return 1", { inputs: { rows: [1] } });
-const text: string = run.for_model();
+const text: string = run.forModel();
 const bytes: Uint8Array = await (await box.restore(new Uint8Array())).snapshot();
 const kind: "syntax" | string | undefined = run.error?.kind;
 const mode = new CodeMode(box);

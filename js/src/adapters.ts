@@ -59,8 +59,8 @@ export async function mcpTools(client: McpClient, options: { namespace?: string;
       parameters: inputSchema as SchemaObject,
       returns: (outputSchema ?? null) as SchemaObject | null,
       hints: {
-        read_only: annotations.readOnlyHint ?? null, destructive: annotations.destructiveHint ?? null,
-        idempotent: annotations.idempotentHint ?? null, open_world: annotations.openWorldHint ?? null,
+        readOnly: annotations.readOnlyHint ?? null, destructive: annotations.destructiveHint ?? null,
+        idempotent: annotations.idempotentHint ?? null, openWorld: annotations.openWorldHint ?? null,
       },
       call: async (args, { signal }) => mcpResult(await client.callTool({ name, arguments: args }, undefined, { signal })),
     }),
@@ -79,8 +79,8 @@ function mcpResult(answer: unknown): unknown {
 
 /** A block that is not text: its medium, or what there is to say about it. */
 function reference({ type, data, mimeType = "", resource, ...rest }: McpBlock): unknown {
-  if (data !== undefined) return Media.from_base64(data, mimeType);
-  if (resource?.blob !== undefined) return Media.from_base64(resource.blob, resource.mimeType, resource.uri);
+  if (data !== undefined) return Media.fromBase64(data, mimeType);
+  if (resource?.blob !== undefined) return Media.fromBase64(resource.blob, resource.mimeType, resource.uri);
   return { type, ...rest, ...resource, ...(mimeType && { mimeType }) };
 }
 

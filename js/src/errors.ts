@@ -15,6 +15,7 @@
  */
 
 import type { Run } from "./audit/records.js";
+import { stringifiableData } from "./json.js";
 
 export type ErrorKind = "syntax" | "runtime" | "tool" | "limit" | "denied" | "crashed" | "cancelled" | "check";
 export type LimitName = "operations" | "time" | "memory" | "calls" | "output" | "string" | "array" | "depth" | "source";
@@ -126,7 +127,7 @@ export class ToolError extends MoonboxError {
   /** Without `detail`, which a tool that returns an error would show to the script. */
   override toJSON(): Record<string, unknown> {
     const { code, message, retryable, data, tool } = this;
-    return { code, message, retryable, data: jsonData(data), tool };
+    return { code, message, retryable, data: stringifiableData(data), tool };
   }
 }
 
@@ -215,14 +216,14 @@ export class ScriptError extends MoonboxError {
     });
   }
 
-  to_dict(): Record<string, unknown> {
+  toDict(): Record<string, unknown> {
     const { kind, message, line, column, traceback, limit, hint, code, tool, retryable, data, frames } = this;
     return { kind, message, line, column, traceback, limit, hint, code, tool, retryable, data, frames };
   }
 
-  /** `to_dict` as `JSON.stringify` can write it. */
+  /** `toDict` as `JSON.stringify` can write it. */
   override toJSON(): Record<string, unknown> {
-    return { ...this.to_dict(), data: jsonData(this.data) };
+    return { ...this.toDict(), data: stringifiableData(this.data) };
   }
 
   override toString(): string {
@@ -230,12 +231,4 @@ export class ScriptError extends MoonboxError {
     const what = this.limit ? `${this.kind}: ${this.limit}` : this.kind;
     return `${what}${where}: ${this.message}${this.hint ? `\nhint: ${this.hint}` : ""}`;
   }
-}
-
-/** Data without bigints, which `JSON.stringify` refuses: the nearest numbers. */
-function jsonData(data: unknown): unknown {
-  if (typeof data === "bigint") return Number(data);
-  if (Array.isArray(data)) return data.map(jsonData);
-  if (typeof data !== "object" || data === null || Object.getPrototypeOf(data) !== Object.prototype) return data;
-  return Object.fromEntries(Object.entries(data).map(([name, item]) => [name, jsonData(item)]));
 }

@@ -2,7 +2,7 @@
 /** moonbox: a language model acts by writing one sandboxed script that calls your tools. */
 
 export { Limits, type LimitFields, type LimitOptions } from "./limits.js";
-export { Sandbox, type ReplOptions, type SandboxOptions } from "./sandbox/sandbox.js";
+export { run, Sandbox, type ReplOptions, type SandboxOptions } from "./sandbox/sandbox.js";
 export { type Repl, type RunOptions } from "./sandbox/repl.js";
 export { type Progress } from "./sandbox/progress.js";
 export { type Approve, type ClientCalls, type ClientOptions, type Decision, type ToolCall } from "./sandbox/calls.js";

@@ -2,6 +2,7 @@
 
 import { UsageError } from "./errors.js";
 import type { LimitFields } from "./limits.js";
+import { camelCase } from "./json.js";
 import { nearest } from "./suggest.js";
 
 export type LanguageName = "lua" | "rhai";
@@ -110,7 +111,7 @@ interface Bundle {
   wasm: string;
   prelude: Record<string, string>;
   languages: Record<string, Language>;
-  limits: { default: LimitFields } & Record<string, Partial<LimitFields>>;
+  limits: Record<string, Record<string, number | null>>;
   discovery: number;
   hints: LuaHints;
   functions: { show: string; progress: string };
@@ -134,7 +135,9 @@ export const prelude = bundle.prelude;
 export const workerScript = bundle.worker;
 export const wasmBase64 = bundle.wasm;
 /** The limits that each preset gives, and the defaults as "default". */
-export const presets = bundle.limits;
+export const presets = Object.fromEntries(
+  Object.entries(bundle.limits).map(([name, limits]) => [name, Object.fromEntries(Object.entries(limits).map(([field, value]) => [camelCase(field), value]))]),
+) as { default: LimitFields } & Record<string, Partial<LimitFields>>;
 /** What one run may spend on questions to `docs`. */
 export const discoveryBudget = bundle.discovery;
 /** The documentation of `show` and `progress`. */

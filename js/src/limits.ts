@@ -2,6 +2,7 @@
 
 import { UsageError } from "./errors.js";
 import { presets } from "./languages.js";
+import { jsonForm } from "./json.js";
 import { checkOptions, unknown } from "./suggest.js";
 
 const MIB = 1024 * 1024;
@@ -10,20 +11,20 @@ export interface LimitFields {
   /** Seconds for the whole run, its tool calls included, waiting for a person excluded; null: none. */
   timeout: number | null;
   /** VM instructions (Lua) or evaluated nodes (Rhai); null: not counted (Lua), not limited (Rhai). */
-  max_operations: number | null;
-  max_tool_calls: number | null;
+  maxOperations: number | null;
+  maxToolCalls: number | null;
   /** Bytes that the script's environment may hold. */
-  max_memory: number;
+  maxMemory: number;
   /** Bytes of one string made by a library function or crossing the boundary. */
-  max_string: number;
+  maxString: number;
   /** Elements of one array or map in a value that crosses the boundary. */
-  max_array: number;
+  maxArray: number;
   /** Bytes printed. */
-  max_output: number;
+  maxOutput: number;
   /** Levels of nesting in a value that crosses the boundary. */
-  max_depth: number;
+  maxDepth: number;
   /** Bytes of one script. */
-  max_source: number;
+  maxSource: number;
 }
 
 export type LimitOptions = Partial<LimitFields>;
@@ -35,22 +36,22 @@ export interface SpendOptions {
   timeout?: number;
 }
 
-const OPTIONAL = new Set(["timeout", "max_operations", "max_tool_calls"]);
-const LEAST: Record<string, number> = { timeout: 0, max_tool_calls: 0, max_memory: MIB, max_output: 0, max_string: 64 };
-const MOST: Record<string, number> = { timeout: 1_000_000_000, max_depth: 180 };
+const OPTIONAL = new Set(["timeout", "maxOperations", "maxToolCalls"]);
+const LEAST: Record<string, number> = { timeout: 0, maxToolCalls: 0, maxMemory: MIB, maxOutput: 0, maxString: 64 };
+const MOST: Record<string, number> = { timeout: 1_000_000_000, maxDepth: 180 };
 const LARGEST = 2 ** 48;
 
 /** What one run may spend. Limits of a Repl or of one run change only the fields that they were made with. */
 export class Limits implements LimitFields {
   readonly timeout!: number | null;
-  readonly max_operations!: number | null;
-  readonly max_tool_calls!: number | null;
-  readonly max_memory!: number;
-  readonly max_string!: number;
-  readonly max_array!: number;
-  readonly max_output!: number;
-  readonly max_depth!: number;
-  readonly max_source!: number;
+  readonly maxOperations!: number | null;
+  readonly maxToolCalls!: number | null;
+  readonly maxMemory!: number;
+  readonly maxString!: number;
+  readonly maxArray!: number;
+  readonly maxOutput!: number;
+  readonly maxDepth!: number;
+  readonly maxSource!: number;
 
   readonly #given: LimitOptions;
 
@@ -111,8 +112,9 @@ export class Limits implements LimitFields {
     return timeout === undefined || timeout === null ? given : given.replace({ timeout });
   }
 
-  to_dict(): LimitFields {
-    return { ...this };
+  /** The limits with their names in the JSON form. */
+  toDict(): Record<string, number | null> {
+    return jsonForm(this) as Record<string, number | null>;
   }
 }
 

@@ -72,7 +72,7 @@ export class Media {
   }
 
   /** From the text form in which protocols send bytes; throws UsageError where it is not base64. */
-  static from_base64(text: string, type = "", name = ""): Media {
+  static fromBase64(text: string, type = "", name = ""): Media {
     return new Media(fromBase64(text), type, name);
   }
 
@@ -90,7 +90,7 @@ export class Media {
     return base64(this.data);
   }
 
-  get data_uri(): string {
+  get dataUri(): string {
     return `data:${this.type};base64,${this.base64}`;
   }
 

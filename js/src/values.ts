@@ -19,6 +19,7 @@
  */
 
 import { ConversionError } from "./errors.js";
+import { fromEntries, setField, stringifiableData } from "./json.js";
 import { base64, Media } from "./media.js";
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
@@ -38,6 +39,8 @@ export interface MediaKeeper {
 /** How many elements a value may have in all. They are counted before they are copied: lists may share others, or be sparse. */
 export class Room {
   private left: number;
+  /** The arrays and objects around the one that is being copied. */
+  private readonly around: object[] = [];
 
   constructor(private readonly most = 10_000_000) {
     this.left = most;
@@ -46,6 +49,15 @@ export class Room {
   take(elements: number): void {
     this.left -= elements;
     if (this.left < 0) throw new ConversionError(`the value has more than ${count(this.most)} elements in all`, "array");
+  }
+
+  /** What `copy` makes of a container; throws where the container is one of those around it. */
+  inside(value: object, path: Path, copy: () => unknown): unknown {
+    if (this.around.includes(value)) throw new ConversionError(`${where(path)} contains itself`, "depth");
+    this.around.push(value);
+    const copied = copy();
+    this.around.pop();
+    return copied;
   }
 }
 
@@ -66,7 +78,7 @@ export function plain(
       if (value >= INT64_MIN && value <= INT64_MAX) return value >= -SAFE && value <= SAFE ? Number(value) : value;
       throw new ConversionError(`${where(path)} is an integer of more than 64 bits (${value}); send it as a string`);
     case "object":
-      return value === null ? null : plainObject(value, allowNan, maxDepth, path, media, room);
+      return value === null ? null : room.inside(value, path, () => plainObject(value, allowNan, maxDepth, path, media, room));
     default:
       throw new ConversionError(`${where(path)} is a ${typeof value}, which cannot cross to a script; return JSON-like data`);
   }
@@ -78,7 +90,7 @@ function plainObject(
   if (value instanceof Uint8Array) return value;
   if (value instanceof ArrayBuffer) return new Uint8Array(value);
   if (value instanceof DataView || value instanceof Uint8ClampedArray) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
-  if (maxDepth <= 0) throw new ConversionError(`${where(path)} is nested too deeply (or contains itself)`, "depth");
+  if (maxDepth <= 0) throw new ConversionError(`${where(path)} is nested too deeply`, "depth");
   const inner = (item: unknown, key: string | number): unknown => plain(item, allowNan, maxDepth - 1, [path, key], media, room);
   if (Array.isArray(value)) {
     room.take(value.length);
@@ -100,7 +112,7 @@ function plainObject(
     return entries.every(([key]) => typeof key === "string") ? fromEntries(entries) : new Map(entries);
   }
   const toJson = (value as { toJSON?: unknown }).toJSON;
-  if (typeof toJson === "function") return plain(toJson.call(value), allowNan, maxDepth, path, media, room);
+  if (typeof toJson === "function" && toJson !== exactJson) return plain(toJson.call(value), allowNan, maxDepth, path, media, room);
   const made: Record<string, unknown> = {};
   const keys = Object.keys(value);
   const kind = Object.getPrototypeOf(value) === Object.prototype ? "Object" : Object.prototype.toString.call(value).slice(8, -1);
@@ -118,38 +130,25 @@ function plainObject(
   return made;
 }
 
-/** Sets a field of that name; an assignment to `__proto__` would change what the object inherits. */
-export function setField(object: Record<string, unknown>, key: string, value: unknown): void {
-  if (key === "__proto__") Object.defineProperty(object, key, { value, enumerable: true, writable: true, configurable: true });
-  else object[key] = value;
-}
-
-/** An object with these fields; `__proto__` is a field like any other. */
-export function fromEntries(entries: Iterable<[string | number, unknown]>): Record<string, unknown> {
-  const made: Record<string, unknown> = {};
-  for (const [key, item] of entries) setField(made, String(key), item);
-  return made;
-}
-
 /** Throws ConversionError where a plain value is larger than the limits allow, naming size and limit. */
 export function measure(
-  value: unknown, limits: { max_string: number; max_array: number; max_depth: number }, path: Path = "value",
-  depth = limits.max_depth,
+  value: unknown, limits: { maxString: number; maxArray: number; maxDepth: number }, path: Path = "value",
+  depth = limits.maxDepth,
 ): void {
   if (typeof value === "string" || value instanceof Uint8Array) {
-    if (value.length <= limits.max_string / 4) return;
+    if (value.length <= limits.maxString / 4) return;
     const size = typeof value === "string" ? new TextEncoder().encode(value).length : value.length;
-    if (size > limits.max_string) {
+    if (size > limits.maxString) {
       throw new ConversionError(
-        `${where(path)} is a string of ${count(size)} bytes; max_string is ${count(limits.max_string)}`, "string",
+        `${where(path)} is a string of ${count(size)} bytes; max_string is ${count(limits.maxString)}`, "string",
       );
     }
   } else if (isTable(value)) {
     const size = Array.isArray(value) ? value.length : value instanceof Map ? value.size : Object.keys(value).length;
-    if (size > limits.max_array) {
+    if (size > limits.maxArray) {
       const what = Array.isArray(value) ? "an array" : "a table";
       throw new ConversionError(
-        `${where(path)} is ${what} of ${count(size)} elements; max_array is ${count(limits.max_array)}`, "array",
+        `${where(path)} is ${what} of ${count(size)} elements; max_array is ${count(limits.maxArray)}`, "array",
       );
     }
     if (depth <= 0) throw new ConversionError(`${where(path)} is nested deeper than max_depth`, "depth");
@@ -232,10 +231,28 @@ export function toJson(value: unknown, indent?: number): string {
   const mark = `big:${crypto.randomUUID()}:`; // no value can contain it
   const text = JSON.stringify(
     value,
-    (_, item: unknown) => (isSpecial(item) ? mark + (kept.push(typeof item === "bigint" ? String(item) : floatText(item)) - 1) : item),
+    function (this: Record<string, unknown>, key, given: unknown) {
+      const item = writesExactly(this[key]) ? this[key] : given;
+      return isSpecial(item) ? mark + (kept.push(typeof item === "bigint" ? String(item) : floatText(item)) - 1) : item;
+    },
     indent,
   );
   return kept.length === 0 ? text : text.replace(new RegExp(`"${mark}(\\d+)"`, "g"), (_, at: string) => kept[Number(at)]!);
+}
+
+/** `toJSON` of arrays and objects of a script that have such integers. */
+function exactJson(this: object): unknown {
+  return stringifiableData(this);
+}
+
+function writesExactly(value: unknown): value is object {
+  return typeof value === "object" && value !== null && (value as { toJSON?: unknown }).toJSON === exactJson;
+}
+
+/** A value of a script, which `JSON.stringify` can write: it refuses bigints. */
+function stringifiable<Value extends object>(value: Value): Value {
+  if (Object.hasOwn(value, "toJSON") || !Object.values(value).some((item) => typeof item === "bigint")) return value;
+  return Object.defineProperty(value, "toJSON", { value: exactJson });
 }
 
 // The wire
@@ -341,7 +358,7 @@ export function endOfString(text: string, start: number): number {
 
 function restored(value: unknown, allowNan: boolean): unknown {
   const inner = (item: unknown): unknown => restored(item, allowNan);
-  if (Array.isArray(value)) return value.map(inner);
+  if (Array.isArray(value)) return stringifiable(value.map(inner));
   if (!isObject(value)) return value;
   const entries = Object.entries(value);
   if (entries.length === 1 && entries[0]![0].startsWith(TAG)) {
@@ -355,7 +372,7 @@ function restored(value: unknown, allowNan: boolean): unknown {
     if (tag === `${TAG}m` && Array.isArray(item)) return new Map(item.map((pair) => keyAndValue(pair, inner)));
     throw new SyntaxError("a malformed value");
   }
-  return fromEntries(entries.map(([key, item]) => [key, inner(item)]));
+  return stringifiable(fromEntries(entries.map(([key, item]) => [key, inner(item)])));
 }
 
 function keyAndValue(pair: unknown, inner: (item: unknown) => unknown): [string | number, unknown] {

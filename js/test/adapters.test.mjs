@@ -47,7 +47,7 @@ test("a script calls the tools of an MCP server", { skip }, async () => {
   await Promise.all([server.connect(theirs), client.connect(ours)]);
   try {
     const tools = await mcpTools(client, { namespace: "shop" });
-    assert.equal(tools.find(({ name }) => name === "price").hints.read_only, true);
+    assert.equal(tools.find(({ name }) => name === "price").hints.readOnly, true);
     await within(tools, async (mode, box) => {
       const run = await box.run("local ok, e = pcall(tools.shop.fail, {}) return tools.shop.price{item = 'pen'}.cents, tools.shop.note{text = 'x'}, e.message");
       assert.deepEqual(run.unwrap() && run.values, [300, "noted x", "sold out"]);

@@ -41,7 +41,7 @@ const object = (properties, more = {}) => ({ type: "object", properties, ...more
 
 test("numbers that are not finite cross as they are, only where they are allowed", async () => {
   const { taken, take } = recorder({ v: {} });
-  await within({ tools: [take.with({ call: ({ v }) => (taken.push(v), v) })], allow_nan: true }, async (repl) => {
+  await within({ tools: [take.with({ call: ({ v }) => (taken.push(v), v) })], allowNan: true }, async (repl) => {
     const run = await repl.run("return 0/0, 1/0, {a = -1/0}, tools.take{v = 1/0}, tools.take{v = {-1/0}}[1] == -1/0, 'NaN'");
     assert.deepEqual(run.values, [NaN, Infinity, { a: -Infinity }, Infinity, true, "NaN"]);
     assert.deepEqual(taken, [Infinity, [-Infinity]]);
@@ -62,8 +62,8 @@ test("a long string beside a large integer is read", () =>
 test("a string that looks like a mark of the audit trail stays a string", () =>
   within({}, async (repl) => {
     const run = await repl.run("return '\\1\\2big:0', '\\1\\2big:7', 1 << 60");
-    assert.deepEqual(JSON.parse(run.to_json()).values.slice(0, 2), ["\u0001\u0002big:0", "\u0001\u0002big:7"]);
-    assert.ok(run.to_json().includes("1152921504606846976"));
+    assert.deepEqual(JSON.parse(run.toJson()).values.slice(0, 2), ["\u0001\u0002big:0", "\u0001\u0002big:7"]);
+    assert.ok(run.toJson().includes("1152921504606846976"));
   }));
 
 // What is validated
@@ -223,9 +223,9 @@ test("an error in a script with a long string keeps the state", () =>
   within({}, async (repl) => {
     await repl.run("kept = 1");
     const run = await repl.run(`local s = "${"x\\n".repeat(300_000)}"\nlocal t = 1 // 0`);
-    assert.deepEqual([run.error.kind, run.state_lost], ["runtime", false]);
+    assert.deepEqual([run.error.kind, run.stateLost], ["runtime", false]);
     const many = await repl.run(`local s = [[${"--[[".repeat(100_000)}]]\nlocal t = 1 // 0`);
-    assert.deepEqual([many.error.kind, many.state_lost], ["runtime", false]);
+    assert.deepEqual([many.error.kind, many.stateLost], ["runtime", false]);
     assert.equal((await repl.run("return kept")).value, 1);
   }));
 
@@ -234,7 +234,7 @@ test("an error in a script with a long string keeps the state", () =>
 test("errors have their message in JSON", () =>
   within({ tools: [tool({ name: "fail", call: () => { throw new ToolError("no luck", { code: "gone", data: { n: 1 } }); } })] }, async (repl) => {
     const { error } = await repl.run("return tools.fail{}");
-    assert.deepEqual(JSON.parse(JSON.stringify(error)), JSON.parse(JSON.stringify(error.to_dict())));
+    assert.deepEqual(JSON.parse(JSON.stringify(error)), JSON.parse(JSON.stringify(error.toDict())));
     assert.equal(JSON.parse(JSON.stringify(error)).message, "no luck");
     const own = JSON.parse(JSON.stringify(new ToolError("no luck", { code: "gone" })));
     assert.deepEqual([own.message, own.code], ["no luck", "gone"]);

@@ -105,7 +105,7 @@ describe("apps", { timeout: process.env.MOONBOX_LONG ? 900_000 : 300_000 }, () =
       tell: async () => {
         const { Sandbox } = await import("/dist/browser.js");
         const results = [];
-        for (const options of [{}, { worker_url: "/dist/worker.js" }]) {
+        for (const options of [{}, { workerUrl: "/dist/worker.js" }]) {
           const box = new Sandbox(options);
           results.push(await box.run("return 6 * 7").then((run) => run.value, (problem) => problem.message));
           await box.close();
@@ -113,7 +113,7 @@ describe("apps", { timeout: process.env.MOONBOX_LONG ? 900_000 : 300_000 }, () =
         return results;
       },
     });
-    assert.match(told[0], /worker-src blob:.*worker_url/);
+    assert.match(told[0], /worker-src blob:.*workerUrl/);
     assert.equal(told[1], 42);
   });
 

@@ -28,9 +28,9 @@ async function within(work, settings = {}, options = {}, tools = [pick, double])
 }
 
 async function paused(reply) {
-  const { text, paused, is_error } = await reply;
+  const { text, paused, isError } = await reply;
   assert.ok(paused, text);
-  assert.equal(is_error, false);
+  assert.equal(isError, false);
   return paused;
 }
 
@@ -83,7 +83,7 @@ test("a direct call waits too", () =>
     assert.deepEqual([reply.text, reply.run.calls.map((call) => [call.tool, call.arguments, call.result])], ["a", [["pick", { of: ["a"] }, "a"]]]);
     assert.equal((await (await ask()).resume(new ToolError("no"))).text, "tool error (pick, tool_error): no");
     await (await ask()).cancel();
-  }, { keep_visible: ["pick"] }));
+  }, { keepVisible: ["pick"] }));
 
 test("answers must fit", () =>
   within(async (mode) => {
@@ -99,7 +99,7 @@ test("meanwhile the conversation is busy and others are not", () =>
   within(async (mode) => {
     // Both at once: the second must not wait for what only the first one's answer can bring about.
     const [first, second] = await Promise.all([start(mode, "return tools.pick{of = {'a'}}", "one"), start(mode, "return 1", "one")]);
-    assert.deepEqual([second.is_error, second.text], [true, "error: an earlier script of this conversation waits for the client's answers; resume it first"]);
+    assert.deepEqual([second.isError, second.text], [true, "error: an earlier script of this conversation waits for the client's answers; resume it first"]);
     assert.equal((await start(mode, "return 1", "two")).text, "1");
     await first.paused.cancel();
     assert.equal((await start(mode, "return 2", "one")).text, "2");
@@ -127,7 +127,7 @@ test("the clock stands still while the client is asked", () =>
   within(async (mode, box) => {
     const repl = await box.repl({ limits: { timeout: 1 } });
     const asked = (call) => new Promise((resolve) => setTimeout(() => resolve(call.arguments.of[0]), 1500));
-    assert.equal((await repl.run("return tools.pick{of = {'a'}}", { client_calls: asked })).value, "a");
+    assert.equal((await repl.run("return tools.pick{of = {'a'}}", { clientCalls: asked })).value, "a");
   }));
 
 test("a function that answers them", () =>
@@ -135,9 +135,9 @@ test("a function that answers them", () =>
     assert.equal(await mode.handle("lua_repl", code("return tools.pick{of = {'a', 'b'}}")), "a");
     assert.equal((await start(mode, "return tools.pick{of = {'c'}}")).text, "c");
     assert.match(await mode.handle("lua_repl", code("return tools.pick{of = array{}}")), /nothing to pick from/);
-    assert.throws(() => new CodeMode(mode.sandbox, {}, { client_calls: "pick" }), /client_calls must be a function/);
+    assert.throws(() => new CodeMode(mode.sandbox, {}, { clientCalls: "pick" }), /clientCalls must be a function/);
   }, {}, {
-    client_calls: async ({ arguments: { of } }) => {
+    clientCalls: async ({ arguments: { of } }) => {
       if (of.length === 0) throw new Error("nothing to pick from");
       return of[0];
     },
@@ -148,8 +148,8 @@ test("the model sees it directly unless a function answers it", () =>
     const shown = (made) => made.definitions("anthropic").map((item) => item.name);
     assert.deepEqual(shown(mode), ["lua_repl", "pick"]);
     assert.match(mode.description, /pick/);
-    assert.deepEqual(shown(new CodeMode(box, {}, { client_calls: () => "a" })), ["lua_repl"]);
-    const direct = new CodeMode(box, {}, { can_pause: false });
+    assert.deepEqual(shown(new CodeMode(box, {}, { clientCalls: () => "a" })), ["lua_repl"]);
+    const direct = new CodeMode(box, {}, { canPause: false });
     assert.deepEqual([shown(direct), direct.description.includes("pick")], [["lua_repl", "pick"], false]);
     assert.match(await direct.handle("lua_repl", code("return tools.pick{of = {'a'}}")), /call the tool 'pick' directly/);
     await direct.close();

@@ -27,13 +27,18 @@ export function createDriver(moonbox) {
     medium: ({ data, type, name }) => media({ data: Uint8Array.from(atob(data), (char) => char.charCodeAt(0)), type, name }),
   };
 
+  /** Options as JavaScript spells them: requests have the names of the JSON form. */
+  function options(given) {
+    return Object.fromEntries(Object.entries(given ?? {}).map(([name, value]) => [name.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase()), value]));
+  }
+
   function toolOf(given) {
-    return tool({ ...given, call: functions[given.name] ?? (() => null) });
+    return tool({ ...options(given), hints: options(given.hints), call: functions[given.name] ?? (() => null) });
   }
 
   function boxOf({ language = "lua", features = [], tools = language, check = false }) {
     const key = JSON.stringify([language, features, tools, check]);
-    if (!boxes.has(key)) boxes.set(key, new Sandbox({ tools: (definitions.get(tools) ?? []).map(toolOf), language, lua_features: features, check }));
+    if (!boxes.has(key)) boxes.set(key, new Sandbox({ tools: (definitions.get(tools) ?? []).map(toolOf), language, luaFeatures: features, check }));
     return boxes.get(key);
   }
 
@@ -50,12 +55,12 @@ export function createDriver(moonbox) {
     },
     async open(request) {
       last += 1;
-      repls.set(last, await boxOf(request).repl(request.limits ? { limits: request.limits } : {}));
+      repls.set(last, await boxOf(request).repl({ limits: options(request.limits) }));
       return { repl: last };
     },
     async run(request) {
-      const run = await replOf(request).run(request.source, request.limits ? { limits: request.limits } : {});
-      return { run: run.to_dict(), for_model: run.for_model(request.max_chars ?? 20_000) };
+      const run = await replOf(request).run(request.source, { limits: options(request.limits) });
+      return { run: run.toDict(), for_model: run.forModel(request.max_chars ?? 20_000) };
     },
     async globals(request) {
       return { globals: await replOf(request).globals() };
@@ -66,22 +71,22 @@ export function createDriver(moonbox) {
       return { ok: true };
     },
     async codemode({ tools, settings = {}, language = "lua", limits, failures = "return", added = {}, labels }) {
-      const box = new Sandbox({ tools: new Toolbox(tools.map(toolOf)), language, failures, ...(limits ? { limits } : {}) });
-      const mode = new CodeMode(box, settings);
+      const box = new Sandbox({ tools: new Toolbox(tools.map(toolOf)), language, failures, limits: options(limits) });
+      const mode = new CodeMode(box, options(settings));
       mode.description; // what is added later is described too
       for (const [name, doc] of Object.entries(added)) box.define(name, () => null, { doc });
       const formats = ["openai", "openai-responses", "anthropic", "gemini", "mcp"];
       return {
         catalog: mode.catalog,
-        choice: mode.choice,
+        choice: Object.fromEntries(Object.entries(mode.choice).map(([name, value]) => [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), value])),
         description: mode.description,
-        system_prompt: mode.system_prompt,
+        system_prompt: mode.systemPrompt,
         definitions: Object.fromEntries(formats.map((form) => [form, mode.definitions(form, { labels })])),
       };
     },
     async replies({ tools, settings = {}, calls, formats, failures = "return" }) {
       const box = new Sandbox({ tools: tools.map(toolOf), failures, check: false });
-      const mode = new CodeMode(box, settings);
+      const mode = new CodeMode(box, options(settings));
       try {
         const answered = [];
         for (const { id, name, arguments: given } of calls) answered.push({ id, name, reply: await mode.reply(name, given) });
@@ -96,8 +101,8 @@ export function createDriver(moonbox) {
       const box = new Sandbox({ tools: tools.map(toolOf) });
       const errors = [];
       for (const source of sources) {
-        const repl = box.lazy_repl();
-        errors.push((await repl.check(source))?.to_dict() ?? null);
+        const repl = box.lazyRepl();
+        errors.push((await repl.check(source))?.toDict() ?? null);
         await repl.close();
       }
       await box.close();

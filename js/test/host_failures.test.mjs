@@ -79,21 +79,21 @@ for (const [what, result, message] of [
     }));
 }
 
-test("what on_progress throws reaches the caller, and the Repl goes on", () =>
+test("what onProgress throws reaches the caller, and the Repl goes on", () =>
   within({}, async (box) => {
     const repl = await box.repl();
     await repl.run("x = 1");
     const broken = new Error("the display is broken");
-    const run = repl.run("progress(1, 2) return 5", { on_progress: () => { throw broken; } });
+    const run = repl.run("progress(1, 2) return 5", { onProgress: () => { throw broken; } });
     await assert.rejects(run, (problem) => problem === broken);
     const next = await repl.run("return x");
-    assert.deepEqual([next.value, next.state_lost], [null, true]);
+    assert.deepEqual([next.value, next.stateLost], [null, true]);
   }));
 
 test("a Repl that is closed while its worker starts runs nothing", () => {
   const called = [];
   return within({ tools: [tool({ name: "note", call: () => called.push(1) })] }, async (box) => {
-    const repl = box.lazy_repl();
+    const repl = box.lazyRepl();
     const run = repl.run("tools.note{} while true do end");
     await Promise.resolve(); // the turn of the run has come: it waits for its worker
     await Promise.resolve();
@@ -114,7 +114,7 @@ test("answers of a person do not save a script whose time is over", { timeout: 6
       for i = 1, 40 do works[i + 1] = function() return tools.ask{} end end
       return parallel(works)
     `);
-    assert.deepEqual([run.error.limit, run.state_lost], ["time", true]);
+    assert.deepEqual([run.error.limit, run.stateLost], ["time", true]);
   });
 });
 
@@ -125,7 +125,7 @@ test("a worker that cannot start costs a resting Repl nothing", () =>
     const others = [];
     for (let n = 0; n < 8; n += 1) others.push(await box.repl()); // the first has given its worker up
     const { compile } = WebAssembly;
-    const larger = { limits: { max_memory: 65 * 2 ** 20 } };
+    const larger = { limits: { maxMemory: 65 * 2 ** 20 } };
     WebAssembly.compile = async () => { throw new Error("no room for code"); };
     try {
       await assert.rejects(first.run("return kept", larger), /no room for code/);
@@ -133,13 +133,13 @@ test("a worker that cannot start costs a resting Repl nothing", () =>
       WebAssembly.compile = compile;
     }
     const run = await first.run("return kept", larger);
-    assert.deepEqual([run.value, run.state_lost], [42, false]);
+    assert.deepEqual([run.value, run.stateLost], [42, false]);
   }));
 
 test("calls left behind that hold every slot make a further call busy", () =>
-  within({ tools: [tool({ name: "stuck", timeout: 0.1, max_concurrency: 1, call: () => new Promise(() => undefined) })] }, async (box) => {
+  within({ tools: [tool({ name: "stuck", timeout: 0.1, maxConcurrency: 1, call: () => new Promise(() => undefined) })] }, async (box) => {
     const run = await box.run("local a, e = pcall(tools.stuck, {}) local b, f = pcall(tools.stuck, {}) return e.code, f.code, f.message");
     assert.deepEqual(run.values, [
-      "timeout", "busy", "stuck takes 1 call at once (max_concurrency), and earlier ones that timed out are still running",
+      "timeout", "busy", "stuck takes 1 call at once (maxConcurrency), and earlier ones that timed out are still running",
     ]);
   }));

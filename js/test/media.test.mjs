@@ -45,7 +45,7 @@ test("a script sees a handle, and records have no bytes", () =>
     assert.match(address, /^moonbox:\/\/media\/[\w-]{22}$/);
     assert.deepEqual(rest, { type: "image/png", size: 108, name: "chart.png", hash: "a1f76d954944aa5b" });
     assert.deepEqual(run.media, [PNG]);
-    for (const text of [run.for_model(), run.to_json(), JSON.stringify(PNG)]) assert.ok(!text.includes(PNG.base64));
+    for (const text of [run.forModel(), run.toJson(), JSON.stringify(PNG)]) assert.ok(!text.includes(PNG.base64));
   }));
 
 test("media within data are found once", () =>
@@ -63,7 +63,7 @@ test("other tools take them as their schemas say", () =>
       tools.send{image = c, url = c, coded = c}
       return tools.look{image = c, note = 'x'}, tools.count{data = c}, tools.look(c)`);
     assert.deepEqual([run.error, run.values], [null, ["chart.png 108 x", 108, "chart.png 108"]]);
-    assert.deepEqual(seen, [{ image: PNG.base64, url: PNG.data_uri, coded: PNG.base64 }]);
+    assert.deepEqual(seen, [{ image: PNG.base64, url: PNG.dataUri, coded: PNG.base64 }]);
     assert.ok(!JSON.stringify(run.calls).includes(PNG.base64), "records keep the handle");
   }));
 
@@ -94,7 +94,7 @@ test("code mode hands them on", () =>
   within({}, async (_, box) => {
     const mode = new CodeMode(box);
     const reply = await mode.reply("lua_repl", { source_code: "show(tools.chart{}) return 1" });
-    assert.deepEqual([reply.is_error, reply.media], [false, [PNG]]);
+    assert.deepEqual([reply.isError, reply.media], [false, [PNG]]);
     assert.deepEqual((await mode.reply("nothing", {})).media, []);
     await mode.close();
   }));
@@ -129,7 +129,7 @@ test("a flood of shown values is bounded", () =>
   within({}, async (repl) => {
     const run = await repl.run("for i = 1, 100000 do show(('x'):rep(10000)) end");
     assert.equal(run.error.code, "limit_show");
-    assert.ok(run.output.length <= repl.limits.max_output);
+    assert.ok(run.output.length <= repl.limits.maxOutput);
   }));
 
 test("what is kept has a budget", () =>
@@ -154,8 +154,8 @@ test("types and names", () => {
     const made = media({ data: bytes(data), type, name });
     assert.deepEqual([made.kind, made.type, made.name], wanted);
   }
-  assert.deepEqual([...Media.from_base64(PNG.base64).data], [...PNG.data]);
+  assert.deepEqual([...Media.fromBase64(PNG.base64).data], [...PNG.data]);
   assert.throws(() => media({ data: "text" }), /Media takes a Uint8Array or an ArrayBuffer, not string/);
   assert.throws(() => media({ data: bytes(""), type: "image" }), UsageError);
-  for (const text of ["a b c", "abc", "ab=c", null]) assert.throws(() => Media.from_base64(text), /not base64/);
+  for (const text of ["a b c", "abc", "ab=c", null]) assert.throws(() => Media.fromBase64(text), /not base64/);
 });

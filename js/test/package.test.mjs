@@ -31,7 +31,7 @@ test("a script calls tools, and its run is recorded", () =>
     assert.deepEqual(run.calls.map((call) => [call.tool, call.arguments, call.result]), [
       ["add", { a: 1, b: 1 }, 2], ["add", { a: 2, b: 1 }, 3], ["add", { a: 3, b: 1 }, 4],
     ]);
-    assert.equal(JSON.parse(run.to_json()).usage.calls, 3);
+    assert.equal(JSON.parse(run.toJson()).usage.calls, 3);
   }));
 
 test("globals persist from run to run, and reset forgets them", () =>
@@ -46,27 +46,27 @@ test("globals persist from run to run, and reset forgets them", () =>
 test("a time limit ends a loop and keeps the state", () =>
   within({ limits: { timeout: 1 } }, async (repl) => {
     const run = await repl.run("kept = 1 pcall(function() while true do end end) return 1");
-    assert.deepEqual([run.error.kind, run.error.limit, run.state_lost], ["limit", "time", false]);
+    assert.deepEqual([run.error.kind, run.error.limit, run.stateLost], ["limit", "time", false]);
     assert.equal((await repl.run("return kept")).value, 1);
   }));
 
 test("a script that hangs in a C function is ended with its worker", () =>
   within({ limits: { timeout: 1 } }, async (repl) => {
     const run = await repl.run("kept = 1 print('before') return (('a'):rep(60)):find(('a-'):rep(12) .. 'b')");
-    assert.deepEqual([run.error.kind, run.error.limit, run.state_lost, run.output], ["limit", "time", true, "before\n"]);
+    assert.deepEqual([run.error.kind, run.error.limit, run.stateLost, run.output], ["limit", "time", true, "before\n"]);
     const next = await repl.run("return kept");
-    assert.deepEqual([next.ok, next.value, next.state_lost], [true, null, false]);
+    assert.deepEqual([next.ok, next.value, next.stateLost], [true, null, false]);
   }));
 
 for (const [limits, source, limit] of [
-  [{ max_operations: 1000 }, "while true do end", "operations"],
-  [{ max_memory: 2 ** 21 }, "local t = {} for i = 1, 1e9 do t[i] = {i} end", "memory"],
-  [{ max_tool_calls: 2 }, "for i = 1, 3 do tools.add{a = i} end", "calls"],
-  [{ max_output: 10 }, "for i = 1, 10 do print('x') end", "output"],
-  [{ max_string: 100 }, "return ('x'):rep(101)", "string"],
-  [{ max_array: 3 }, "return {1, 2, 3, 4}", "array"],
-  [{ max_depth: 2 }, "return {{{1}}}", "depth"],
-  [{ max_source: 20 }, "return 'longer than allowed'", "source"],
+  [{ maxOperations: 1000 }, "while true do end", "operations"],
+  [{ maxMemory: 2 ** 21 }, "local t = {} for i = 1, 1e9 do t[i] = {i} end", "memory"],
+  [{ maxToolCalls: 2 }, "for i = 1, 3 do tools.add{a = i} end", "calls"],
+  [{ maxOutput: 10 }, "for i = 1, 10 do print('x') end", "output"],
+  [{ maxString: 100 }, "return ('x'):rep(101)", "string"],
+  [{ maxArray: 3 }, "return {1, 2, 3, 4}", "array"],
+  [{ maxDepth: 2 }, "return {{{1}}}", "depth"],
+  [{ maxSource: 20 }, "return 'longer than allowed'", "source"],
 ]) {
   test(`the limit ${limit} ends a run`, () =>
     within({ tools: [add], limits }, async (repl) => {
@@ -78,8 +78,8 @@ for (const [limits, source, limit] of [
 
 test("limits are checked, and presets are there", () => {
   assert.throws(() => new Limits({ timeout: -1 }), UsageError);
-  assert.throws(() => new Limits({ max_memry: 1 }), /did you mean 'max_memory'\?/);
-  assert.equal(Limits.untrusted().max_memory, 16 * 2 ** 20);
+  assert.throws(() => new Limits({ max_memry: 1 }), /did you mean 'maxMemory'\?/);
+  assert.equal(Limits.untrusted().maxMemory, 16 * 2 ** 20);
   assert.equal(Limits.preset("quick", { timeout: 1 }).timeout, 1);
 });
 
@@ -164,7 +164,7 @@ test("a direct call has a time limit, which does not count while a person is ask
 test("calls that were left behind are bounded", () => {
   const ends = [];
   const stuck = tool({ name: "stuck", timeout: 0.01, call: () => new Promise((resolve) => ends.push(resolve)) });
-  return within({ tools: [stuck, add], limits: { max_tool_calls: null } }, async (repl) => {
+  return within({ tools: [stuck, add], limits: { maxToolCalls: null } }, async (repl) => {
     await repl.run("for i = 1, 64 do pcall(tools.stuck, {}) end");
     const busy = await repl.run("local ok, e = pcall(tools.add, {a = 1}) return e.code, e.retryable");
     assert.deepEqual(busy.values, ["busy", true]);
@@ -177,7 +177,7 @@ test("a run by itself has no Repl to speak of", async () => {
   const box = new Sandbox();
   const run = await box.run("local t = {} for i = 1, 1000 do t[i] = i end return t");
   assert.deepEqual([run.repl, run.kept, run.number], ["", "", 1]);
-  assert.doesNotMatch((await box.run("error('x')")).for_model(), /state kept/);
+  assert.doesNotMatch((await box.run("error('x')")).forModel(), /state kept/);
   await box.close();
 });
 
@@ -210,7 +210,7 @@ test("inputs are globals of one run", () =>
     const run = await repl.run("return #rows, rows[1].note, rows[2].note, most, rows", { inputs });
     assert.deepEqual(run.values, [2, null, "x", 2n ** 60n, inputs.rows]);
     assert.equal((await repl.run("return rows")).value, null);
-    assert.equal((await repl.run("return rows", { inputs, limits: { max_source: 10 } })).error.limit, "source");
+    assert.equal((await repl.run("return rows", { inputs, limits: { maxSource: 10 } })).error.limit, "source");
     assert.equal((await repl.run("return rows")).value, null);
     assert.throws(() => repl.run("return 1", { inputs: { print: 1 } }), /the input 'print' would hide what scripts find/);
     assert.throws(() => repl.run("return 1", { inputs: { "a b": 1 } }), /'a b' is not a name that a script can write/);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { aiTools, CodeMode, langchainTools, Limits, media, Sandbox, tool, UsageError } from "../dist/index.js";
+import { aiTools, CodeMode, langchainTools, Limits, media, run, Sandbox, tool, UsageError } from "../dist/index.js";
 
 const who = tool({ name: "who", parameters: { type: "object", properties: {} }, call: (_, { extra, labels }) => ({ extra, labels }) });
 const pay = tool({
@@ -22,26 +22,26 @@ async function within(options, work) {
 }
 
 test("limits of one run change what is given", () =>
-  within({ limits: { timeout: 20, max_tool_calls: 3 } }, async (box) => {
-    const expected = { ...new Limits({ timeout: 21, max_tool_calls: 3 }).to_dict() };
+  within({ limits: { timeout: 20, maxToolCalls: 3 } }, async (box) => {
+    const expected = { ...new Limits({ timeout: 21, maxToolCalls: 3 }).toDict() };
     for (const options of [{ limits: { timeout: 21 } }, { limits: new Limits({ timeout: 21 }) }, { timeout: 21 }]) {
       const run = await box.run("for i = 1, 5 do tools.who{} end", options);
-      assert.deepEqual([run.error.limit, run.limits.to_dict()], ["calls", expected]);
+      assert.deepEqual([run.error.limit, run.limits.toDict()], ["calls", expected]);
     }
-    const repl = await box.repl({ limits: { max_depth: 9 } });
-    assert.deepEqual((await repl.run("return 1", { timeout: 21 })).limits.to_dict(), { ...expected, max_depth: 9 });
-    assert.deepEqual(Limits.quick().over(new Limits({ max_depth: 9 })).to_dict(), Limits.quick({ max_depth: 9 }).to_dict());
-    assert.deepEqual(new Limits({ timeout: 1 }).replace({ max_depth: 9 }).over(box.limits).to_dict(),
-      new Limits({ timeout: 1, max_tool_calls: 3, max_depth: 9 }).to_dict());
+    const repl = await box.repl({ limits: { maxDepth: 9 } });
+    assert.deepEqual((await repl.run("return 1", { timeout: 21 })).limits.toDict(), { ...expected, max_depth: 9 });
+    assert.deepEqual(Limits.quick().over(new Limits({ maxDepth: 9 })).toDict(), Limits.quick({ maxDepth: 9 }).toDict());
+    assert.deepEqual(new Limits({ timeout: 1 }).replace({ maxDepth: 9 }).over(box.limits).toDict(),
+      new Limits({ timeout: 1, maxToolCalls: 3, maxDepth: 9 }).toDict());
   }));
 
 test("a run may have more memory than the runs before it", () =>
-  within({ limits: { max_memory: 16 * 2 ** 20 } }, async (box) => {
+  within({ limits: { maxMemory: 16 * 2 ** 20 } }, async (box) => {
     const repl = await box.repl();
     await repl.run("kept = 42");
     const source = "local t = {} for i = 1, 12 do t[i] = ('x'):rep(9000000) .. i end return #t, kept";
-    const run = await repl.run(source, { limits: { max_memory: 256 * 2 ** 20 } });
-    assert.deepEqual([run.values, run.state_lost], [[12, 42], false]);
+    const run = await repl.run(source, { limits: { maxMemory: 256 * 2 ** 20 } });
+    assert.deepEqual([run.values, run.stateLost], [[12, 42], false]);
     assert.equal((await repl.run(source)).error.limit, "memory");
   }));
 
@@ -97,7 +97,7 @@ test("code mode ends a script and a direct call with their signal", async () => 
     for (const use of uses) {
       const [wait, call] = stuck();
       await within({ tools: [wait] }, async (box) => {
-        const mode = new CodeMode(box, { keep_visible: ["wait"] });
+        const mode = new CodeMode(box, { keepVisible: ["wait"] });
         const control = new AbortController();
         const text = use(mode, name, given, control.signal);
         await call;
@@ -116,9 +116,9 @@ test("tools know for whom they are called, and the record has the labels only", 
     const repl = await box.repl({ labels: { team: "a" }, context: { user: "team" } });
     const run = await repl.run("return tools.who{}", given);
     assert.deepEqual(run.value, { extra: expected.extra, labels: { team: "a", user: "ann" } });
-    assert.deepEqual(JSON.parse((await repl.run("return 1", given)).to_json()).labels, { team: "a", user: "ann" });
-    assert.ok(!(await repl.run("return 1", given)).to_json().includes("ann-secret"));
-    const mode = new CodeMode(box, { keep_visible: ["who"] });
+    assert.deepEqual(JSON.parse((await repl.run("return 1", given)).toJson()).labels, { team: "a", user: "ann" });
+    assert.ok(!(await repl.run("return 1", given)).toJson().includes("ann-secret"));
+    const mode = new CodeMode(box, { keepVisible: ["who"] });
     const code = await mode.reply("lua_repl", { source_code: "return tools.who{}" }, given);
     const direct = await mode.reply("who", {}, given);
     assert.deepEqual([code.run.value, code.run.labels, direct.run.value, direct.run.labels],
@@ -129,7 +129,7 @@ test("tools know for whom they are called, and the record has the labels only", 
 
 test("the name of a conversation is a label of its runs", () =>
   within({}, async (box) => {
-    const mode = new CodeMode(box, { keep_visible: ["who"] });
+    const mode = new CodeMode(box, { keepVisible: ["who"] });
     const labels = async (name, given, options) => (await mode.reply(name, given, options)).run.labels;
     const script = { source_code: "return 1" };
     assert.deepEqual(await labels("lua_repl", script, { conversation: "42", labels: { user: "ann" } }), { conversation: "42", user: "ann" });
@@ -142,7 +142,7 @@ test("the name of a conversation is a label of its runs", () =>
 
 test("calls of a conversation come in their order, and none is ended for another that begins", () =>
   within({}, async (box) => {
-    const mode = new CodeMode(box, {}, { max_conversations: 3 });
+    const mode = new CodeMode(box, {}, { maxConversations: 3 });
     const all = (calls) => Promise.all(calls.map(([conversation, source_code]) => mode.handle("lua_repl", { source_code }, { conversation })));
     const names = Array.from({ length: 8 }, (_, n) => `c${n}`);
     assert.deepEqual(await all(names.map((name, n) => [name, `return ${n}`])), names.map((_, n) => String(n)));
@@ -161,13 +161,13 @@ test("a script says how far it is", () =>
       const seen = [];
       const other = new Sandbox({ language });
       const repl = await other.repl();
-      const run = await repl.run(source, { on_progress: (progress) => seen.push(progress) });
+      const run = await repl.run(source, { onProgress: (progress) => seen.push(progress) });
       assert.match(run.value, /write: progress\(done, total, text\)/);
       assert.deepEqual(seen, [{ done: 1, total: null, text: "" }, { done: 2, total: 4, text: "two rows" }]);
       assert.equal((await repl.run("progress(1)")).calls.length, 0);
       await other.close();
     }
-    await assert.rejects(async () => box.run("return 1", { on_progress: 1 }), UsageError);
+    await assert.rejects(async () => box.run("return 1", { onProgress: 1 }), UsageError);
     box.define("progress", () => "the host's");
     assert.equal((await box.run("return progress()")).value, "the host's");
   }));
@@ -185,7 +185,7 @@ test("wrong options are refused", () =>
       [{ timout: 5 }, /unknown option 'timout'; did you mean 'timeout'\?/],
       [{ limits: 5 }, /limits must be an object, not 5/],
       [{ signal: 5 }, /signal must be an AbortSignal, not 5/],
-      [{ client_calls: {} }, /client_calls must be a function/],
+      [{ clientCalls: {} }, /clientCalls must be a function/],
     ]) {
       await assert.rejects(async () => box.run("return 1", options), (error) => error instanceof UsageError && message.test(error.message));
     }
@@ -194,7 +194,7 @@ test("wrong options are refused", () =>
       [{ language: "python" }, /unknown language 'python'; known languages: lua, rhai/],
       [{ limits: 5 }, /limits must be an object, not 5/],
       [{ check: "no" }, /check must be true or false, not no/],
-      [{ lua_features: "coroutines" }, /lua_features must be a list: write \["coroutines"\]/],
+      [{ luaFeatures: "coroutines" }, /luaFeatures must be a list: write \["coroutines"\]/],
     ]) {
       assert.throws(() => new Sandbox(options), message);
     }
@@ -208,7 +208,7 @@ test("wrong options are refused", () =>
       () => new CodeMode(box, {}, { max_conversation: 1 }),
       () => aiTools(mode, { conversations: "a" }),
       () => media({ data: new Uint8Array(1), mime: "image/png" }),
-      ...[{ max_chars: 5 }, { max_chars: NaN }, { catalog_tokens: 0 }, { description_chars: 3 }, { name: "a b" }, { keep_visible: "who" }, { full_schemas: "no" }]
+      ...[{ maxChars: 5 }, { maxChars: NaN }, { catalogTokens: 0 }, { descriptionChars: 3 }, { name: "a b" }, { keepVisible: "who" }, { fullSchemas: "no" }]
         .map((settings) => () => new CodeMode(box, settings)),
     ];
     for (const job of refused) await assert.rejects(async () => job(), UsageError, String(job));
@@ -230,12 +230,12 @@ test("the record says who decided, and why", async () => {
   ]) {
     await within({ approve: decide }, async (box) => {
       const [call] = (await box.run("pcall(tools.pay, 5)")).calls;
-      assert.deepEqual([call.approval, call.approval_by, call.approval_reason, call.original_arguments, call.status], expected);
+      assert.deepEqual([call.approval, call.approvalBy, call.approvalReason, call.originalArguments, call.status], expected);
     });
   }
   await within({ approve: () => ({ kind: "always", by: "ann" }) }, async (box) => {
     const run = await box.run("tools.pay(1) tools.pay(2)");
-    assert.deepEqual(run.calls.map((call) => [call.approval, call.approval_by]), [["always", "ann"], ["always", "ann"]]);
+    assert.deepEqual(run.calls.map((call) => [call.approval, call.approvalBy]), [["always", "ann"], ["always", "ann"]]);
   });
 });
 
@@ -255,9 +255,45 @@ test("a failure of the approver is not one of the tool", async () => {
 });
 
 test("show is not a call", () =>
-  within({ limits: { max_tool_calls: 1 } }, async (box) => {
+  within({ limits: { maxToolCalls: 1 } }, async (box) => {
     const run = await box.run("for i = 1, 5 do show(i) end tools.who{} return 1");
     assert.deepEqual([run.value, run.output, run.usage.calls, run.calls.map((call) => call.tool)], [1, "1\n2\n3\n4\n5\n", 1, ["who"]]);
     const flood = await box.run("for i = 1, 2000 do show(i) end");
     assert.equal(flood.error.code, "limit_show");
   }));
+
+test("run makes a Sandbox for one script, with the options of both", async () => {
+  const seen = [];
+  const done = await run("progress(1, 2) return tools.who{}.extra.user, n", {
+    tools: [who], context: { user: "ann" }, inputs: { n: 5 }, onProgress: (step) => seen.push(step.done), limits: { maxToolCalls: 1 },
+  });
+  assert.deepEqual([done.values, done.limits.maxToolCalls, seen], [["ann", 5], 1, [1]]);
+  assert.equal((await run("6 * 7")).value, 42);
+  await assert.rejects(run("1", { lua_features: [] }), new UsageError("unknown option 'lua_features'; did you mean 'luaFeatures'?"));
+});
+
+test("JSON.stringify writes a Run, and large integers in values", async () => {
+  const done = await run("return {id = 9007199254740993, list = {1, 9007199254740993}}");
+  assert.equal(done.value.id, 9007199254740993n);
+  const digits = JSON.rawJSON ? "9007199254740993" : '"9007199254740993"'; // Node 20 has no way to write it as a number
+  assert.equal(JSON.stringify(done.value), `{"id":${digits},"list":[1,${digits}]}`);
+  assert.deepEqual(Object.keys(done.value), ["id", "list"]);
+  assert.equal(done.toJson().includes('"values":[{"id":9007199254740993,"list":[1,9007199254740993]}]'), true);
+  assert.equal(JSON.parse(JSON.stringify(done)).state, "ok");
+  assert.deepEqual((await run("return rows", { inputs: { rows: done.value } })).value, done.value); // as it came
+});
+
+test("a tool that returns a circle, or throws null, says so", async () => {
+  const circle = { rows: [] };
+  circle.rows.push(circle);
+  const same = { n: 1 };
+  const tools = [
+    tool({ name: "circle", call: () => circle }), tool({ name: "shared", call: () => [same, same] }),
+    tool({ name: "nothing", call: () => { throw null; } }), tool({ name: "none", parameters: null, call: () => 1 }),
+  ];
+  const source = "local _, a = pcall(tools.circle, {}) local _, b = pcall(tools.nothing, {}) return a.message, b.message, #tools.shared{}, tools.none{}";
+  assert.deepEqual((await run(source, { tools })).values, [
+    "the result of circle cannot be used: result.rows[0] contains itself",
+    "the tool threw null: throw an Error with a message", 2, 1,
+  ]);
+});

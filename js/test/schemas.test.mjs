@@ -22,7 +22,7 @@ const LIBRARIES = {
     const { toJsonSchema } = need("@valibot/to-json-schema");
     const even = v.pipe(v.number(), v.integer(), v.check((n) => n % 2 === 0, "must be even"));
     const schema = v.object({ count: even, day: v.pipe(v.string(), v.transform((text) => new Date(text))) });
-    return { parameters: schema, json_schema: toJsonSchema(schema, { typeMode: "input", errorMode: "ignore" }) };
+    return { parameters: schema, jsonSchema: toJsonSchema(schema, { typeMode: "input", errorMode: "ignore" }) };
   },
   arktype() {
     const { type } = need("arktype");
@@ -88,11 +88,11 @@ test("what is no schema, or cannot be described, is refused", { skip }, () => {
     [{ parameters: new Model() }, /parameters must be a JSON Schema \(a plain object\) or a Standard Schema, not an instance of Model/],
     [{ parameters: () => 1 }, /parameters must be a JSON Schema \(a plain object\) or a Standard Schema, not function/],
     [{ parameters: [] }, /a Standard Schema, not an array/],
-    [{ parameters: v.object({}) }, /parameters: this schema of valibot has no Standard JSON Schema .*; give its JSON Schema as json_schema/],
-    [{ parameters: z.object({ at: z.date() }) }, /parameters: zod cannot describe this schema as JSON Schema: .*Date.*; give its JSON Schema as json_schema/],
+    [{ parameters: v.object({}) }, /parameters: this schema of valibot has no Standard JSON Schema .*; give its JSON Schema as jsonSchema/],
+    [{ parameters: z.object({ at: z.date() }) }, /parameters: zod cannot describe this schema as JSON Schema: .*Date.*; give its JSON Schema as jsonSchema/],
     [{ parameters: z.string() }, /parameters must be a JSON Schema of type object, not string/],
     [{ returns: v.object({}) }, /returns: .*; give a JSON Schema instead/],
-    [{ parameters: { type: "object" }, json_schema: { type: "object" } }, /json_schema is for a Standard Schema/],
+    [{ parameters: { type: "object" }, jsonSchema: { type: "object" } }, /jsonSchema is for a Standard Schema/],
   ]) {
     assert.throws(() => tool({ name: "x", call: () => 1, ...given }), (problem) => problem instanceof ToolDefinitionError && message.test(problem.message), String(message));
   }

@@ -17,7 +17,7 @@ function tools(moonbox) {
   })];
 }
 
-const FEATURES = { lua_features: ["coroutines", "metatables"] };
+const FEATURES = { luaFeatures: ["coroutines", "metatables"] };
 
 /** Snapshots are taken and restored with this; every Sandbox is closed at the end. */
 async function within(moonbox, options, work) {
@@ -93,7 +93,7 @@ export const CHECKS = {
   async "tools, definitions and limits are those of the Sandbox that restores"(moonbox) {
     const bytes = await saved(moonbox, {}, "call = function() return tools.add{a = 1} end");
     const add = tools(moonbox)[0].with({ call: () => 100 });
-    await within(moonbox, { tools: [add], limits: { max_tool_calls: 1, max_operations: 100000 } }, async (box) => {
+    await within(moonbox, { tools: [add], limits: { maxToolCalls: 1, maxOperations: 100000 } }, async (box) => {
       box.define("greeting", "hello");
       const repl = await box.restore(bytes);
       same((await repl.run("return call(), greeting")).values, [100, "hello"]);
@@ -103,7 +103,7 @@ export const CHECKS = {
     await within(moonbox, { limits: { timeout: 1 } }, async (box) => {
       const repl = await box.restore(bytes);
       const run = await repl.run("while true do end");
-      same([run.error.limit, run.state_lost], ["time", false]);
+      same([run.error.limit, run.stateLost], ["time", false]);
       same((await repl.run("return call()")).value, 2);
     });
   },
@@ -132,16 +132,16 @@ export const CHECKS = {
   },
 
   async "a key signs snapshots: nothing else is restored"(moonbox) {
-    const key = { snapshot_key: "a key of some length" };
+    const key = { snapshotKey: "a key of some length" };
     const [plain, signed] = [await saved(moonbox, {}, "x = 1"), await saved(moonbox, key, "x = 1")];
     await within(moonbox, key, async (box) => {
       same((await (await box.restore(signed)).run("return x")).value, 1);
-      await refused(box.restore(plain), /^the snapshot is not signed, and this Sandbox has a snapshot_key$/);
+      await refused(box.restore(plain), /^the snapshot is not signed, and this Sandbox has a snapshotKey$/);
       await refused(box.restore(await resealed(signed, (head) => head)), /not signed/);
     });
-    await within(moonbox, { snapshot_key: "another key, as long" }, async (box) => refused(box.restore(signed), /signed with another snapshot_key$/));
+    await within(moonbox, { snapshotKey: "another key, as long" }, async (box) => refused(box.restore(signed), /signed with another snapshotKey$/));
     await within(moonbox, {}, async (box) => refused(box.restore(signed), /^the snapshot is signed: restore it in a Sandbox with the same/));
-    await refused((async () => new moonbox.Sandbox({ snapshot_key: "short" }))(), /at least 16 bytes, not 5/);
+    await refused((async () => new moonbox.Sandbox({ snapshotKey: "short" }))(), /at least 16 bytes, not 5/);
   },
 
   async "another version, build, language, features or size is named"(moonbox) {
@@ -150,7 +150,7 @@ export const CHECKS = {
     await within(moonbox, {}, async (box) => {
       await refused(box.restore(await changed((head) => ({ ...head, version: "0.0.9" }))), /^the snapshot was made by moonbox 0\.0\.9; this is \d/);
       await refused(box.restore(await changed((head) => ({ ...head, build: "x" }))), /^the snapshot was made by another build of moonbox \d/);
-      await refused(box.restore(await changed((head) => ({ ...head, size: 2 ** 40 }))), /too many for max_memory/);
+      await refused(box.restore(await changed((head) => ({ ...head, size: 2 ** 40 }))), /too many for maxMemory/);
       await refused(box.restore(await changed((head) => ({ ...head, size: head.size - 4 }))), /damaged/);
       await refused(box.restore(await changed((head) => ({ ...head, places: ["x"] }))), /damaged/);
       await refused(box.restore(await changed(() => null)), /damaged/);

@@ -9,7 +9,7 @@ const COUNT = 20;
 
 test("more Repls than workers keep their state, one after another and at the same time", async () => {
   const echo = tool({ name: "echo", parameters: { type: "object", properties: { n: { type: "integer" } } }, call: async ({ n }) => n });
-  const box = new Sandbox({ tools: [echo], lua_features: ["coroutines"] });
+  const box = new Sandbox({ tools: [echo], luaFeatures: ["coroutines"] });
   try {
     const repls = [];
     for (let n = 0; n < COUNT; n += 1) {
@@ -20,7 +20,7 @@ test("more Repls than workers keep their state, one after another and at the sam
     for (const turn of [1, 2]) {
       const runs = await Promise.all(repls.map((repl) => repl.run("return tools.echo{n = more()}, steps()")));
       assert.deepEqual(runs.map((run) => run.values ?? run.error), repls.map((_, n) => [n + 100 * turn, turn + 1]));
-      assert.ok(runs.every((run) => !run.state_lost));
+      assert.ok(runs.every((run) => !run.stateLost));
     }
     assert.deepEqual(await repls[0].globals(), { more: "function", steps: "function" });
   } finally {

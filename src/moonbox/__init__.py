@@ -47,6 +47,12 @@ _EXPORTS = {
     "moonbox.tools.toolbox": ("Toolbox",),
 }
 
+_SOURCES_OF_TOOLS = {
+    "openapi": "moonbox.sources.openapi",
+    "scripts": "moonbox.project.assembly",
+    "sql": "moonbox.sources.sql",
+}
+
 __all__ = [
     "Answer",
     "Call",
@@ -88,6 +94,13 @@ if not TYPE_CHECKING:  # checkers read the imports above; with this they would a
 
                 return getattr(importlib.import_module(module), name)
         raise AttributeError(f"module 'moonbox' has no attribute {name!r}")
+
+
+def source_of_tools(kind: str) -> Any:
+    """The module that has what `Toolbox.from_<kind>` calls."""
+    import importlib
+
+    return importlib.import_module(_SOURCES_OF_TOOLS[kind])
 
 
 def __dir__() -> list[str]:

@@ -108,6 +108,24 @@ def test_a_wrong_schema_asks_nobody(schema: str) -> None:
     assert wire.seen == []
 
 
+def test_a_schema_above_the_bounds_asks_nobody() -> None:
+    script = """
+        local parts = {}
+        for at = 0, 25 do
+          local next = {["$ref"] = "#/$defs/d" .. at + 1}
+          parts["d" .. at] = {allOf = {next, next}}
+        end
+        parts.d26 = {type = "string"}
+        return llm("x", {["$ref"] = "#/$defs/d0", ["$defs"] = parts})
+    """
+    with serve(Scripted(Say("1"))) as wire, Sandbox([model_tool(settings(wire))]) as box:
+        run = box.run(script)
+    assert run.error is not None
+    assert run.error.code == "invalid"
+    assert "the schema cannot be used: its schema nests too many alternatives within alternatives" in run.error.message
+    assert wire.seen == []
+
+
 def test_the_same_question_is_asked_once() -> None:
     with serve(Scripted(Say("A"), Say("B"))) as wire, Sandbox([model_tool(settings(wire))]) as box:
         first = box.run("return {llm('x'), llm('x'), llm('y')}")

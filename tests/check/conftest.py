@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from moonbox import Tool, Toolbox, tool
 from moonbox.check.checker import Checker
-from moonbox.check.tools import ToolView
+from moonbox.check.tools import ScriptTools
 from moonbox.languages.registry import LANGUAGES
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def shop() -> Toolbox:
 def find() -> Find:
     """The findings of a script: `find(source, language, names)`."""
     box = shop()
-    views = {name: ToolView(box, spoken) for name, spoken in LANGUAGES.items()}
+    views = {name: ScriptTools(box, spoken) for name, spoken in LANGUAGES.items()}
 
     def findings(source: str, language: str = "lua", names: Any = frozenset()) -> tuple[Finding, ...]:
         return Checker(LANGUAGES[language]).check(source, views[language], frozenset(names))

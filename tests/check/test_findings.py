@@ -10,7 +10,7 @@ import pytest
 
 from moonbox import Tool, Toolbox
 from moonbox.check.checker import Checker
-from moonbox.check.tools import ToolView
+from moonbox.check.tools import ScriptTools
 from moonbox.languages.registry import LANGUAGES
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def test_a_truth_value_that_may_be_null(source: str, language: str, is_noted: bo
     returns = {"type": "object", "properties": fields}
     tools = Toolbox([Tool.from_schema(name="expense", call=lambda _: None, returns=returns)])
     spoken = LANGUAGES[language]
-    findings = Checker(spoken).check(source, ToolView(tools, spoken))
+    findings = Checker(spoken).check(source, ScriptTools(tools, spoken))
     said = "'x.approved' (from the result of {}) can be null: this counts null like false"
     name = "tools.expense" if language == "lua" else "expense"
     assert [(item.severity, item.message) for item in findings] == [("note", said.format(name))] * is_noted
@@ -124,7 +124,7 @@ def test_arguments_that_may_fit(source: str, find: Find) -> None:
 def test_tables_that_are_lists_in_a_run_may_fit(ids: str) -> None:
     numbers = {"type": "array", "items": {"type": "integer"}}
     parameters = {"type": "object", "properties": {"ids": numbers}}
-    view = ToolView(Toolbox([Tool.from_schema(name="f", parameters=parameters, call=lambda _: 1)]), LANGUAGES["lua"])
+    view = ScriptTools(Toolbox([Tool.from_schema(name="f", parameters=parameters, call=lambda _: 1)]), LANGUAGES["lua"])
     assert Checker(LANGUAGES["lua"]).check(f"return tools.f{{ids = {ids}}}", view, frozenset({"list"})) == ()
 
 

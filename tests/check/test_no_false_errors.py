@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from moonbox import Toolbox
 from moonbox.check.checker import Checker
-from moonbox.check.tools import ToolView
+from moonbox.check.tools import ScriptTools
 from moonbox.languages.registry import LANGUAGES
 from moonbox.runs.environment import GLOBAL_TOOLS
 from tests.script_cases import case_tools, read_case
@@ -25,7 +25,7 @@ def errors(findings: tuple[Finding, ...]) -> list[str]:
 
 
 def test_lua_cases() -> None:
-    view = ToolView(case_tools(), LUA)
+    view = ScriptTools(case_tools(), LUA)
     paths = [*(ROOT / "tests/scripts/lua").rglob("*.lua"), *(ROOT / "tests/attacks").glob("*.lua")]
     assert len(paths) > 500
     for path in paths:
@@ -38,7 +38,7 @@ def test_lua_cases() -> None:
 
 
 def test_rhai_cases() -> None:
-    view = ToolView(case_tools(), RHAI)
+    view = ScriptTools(case_tools(), RHAI)
     paths = list((ROOT / "tests/scripts/rhai").glob("*.rhai"))
     assert len(paths) > 200
     for path in paths:
@@ -55,7 +55,7 @@ def test_the_economy_s_stories() -> None:
     from tokens.stories import STORIES  # found only from here on
 
     for story in STORIES:
-        view = ToolView(Toolbox(story.tools), LUA)
+        view = ScriptTools(Toolbox(story.tools), LUA)
         source = story.script.read_text(encoding="utf-8")
         assert errors(Checker(LUA).check(source, view, frozenset(GLOBAL_TOOLS))) == []
 

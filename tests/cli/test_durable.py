@@ -162,3 +162,13 @@ def test_a_foreign_journal_needs_trust(moonbox: Moonbox, tmp_path: Path, config:
     assert "secret" not in done.stderr
     assert (power or "there is no journal 'j.db'") in done.stderr
     assert ("is not trusted yet" in done.stderr) is (power is not None)
+
+
+def test_a_list_that_is_cut_says_so(moonbox: Moonbox) -> None:
+    for number in range(3):
+        moonbox("run", "-e", f"return {number}", "--journal", "j.db")
+    for command in (("runs",), ("repls", "list")):
+        first = moonbox(*command, "--journal", "j.db", "--limit", "2")
+        assert (len(first.stdout.splitlines()), first.stderr) == (2, "there are more: --skip 2 lists the next ones\n")
+        last = moonbox(*command, "--journal", "j.db", "--limit", "2", "--skip", "2")
+        assert (len(last.stdout.splitlines()), last.stderr) == (1, "")

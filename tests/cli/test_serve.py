@@ -11,6 +11,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -383,6 +384,23 @@ def test_broken_tool_scripts_are_reported(process: Moonbox, tmp_path: Path) -> N
     done = process("doctor")
     assert done.returncode == 1
     assert "bad.lua cannot be loaded" in done.stdout
+
+
+def _contains(log: Path, part: str) -> bool:
+    return part in log.read_text()
+
+
+def test_clients_that_go_away_are_no_errors(tmp_path: Path) -> None:
+    log = tmp_path / "serve.log"
+    options = ("-v", "--log-format", "json")
+    with server_process(*options, env={"MOONBOX_HOME": str(tmp_path / "home")}, cwd=tmp_path) as (url, _):
+        for path in ("/run", "/mcp"):
+            with socket.create_connection(("127.0.0.1", httpx2.URL(url).port or 0)) as client:
+                head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                accept = "Accept: application/json, text/event-stream\r\n"
+                client.sendall(f"{head}{accept}Content-Length: 1000\r\n\r\n{{".encode())
+            wait_until(partial(_contains, log, json.dumps(path)))
+        assert "Traceback" not in log.read_text()
 
 
 TOKEN = "a-token-of-some-length"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from contextlib import nullcontext, suppress
 
 from moonbox.cluster.source import HostConnection
@@ -23,11 +25,57 @@ sys.stdin.read()
 """
 
 
+class Network:
+    """Between a front end and a host; it can be cut, so that nothing arrives any more and no connection is closed."""
+
+    def __init__(self, host: tuple[str, int]) -> None:
+        self._host = host
+        self._whole = threading.Event()
+        self._whole.set()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address: tuple[str, int] = self._listener.getsockname()
+        self._socks: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        self._whole.clear()
+
+    def mend(self) -> None:
+        """What was sent meanwhile arrives now."""
+        self._whole.set()
+
+    def close(self) -> None:
+        self.mend()
+        for sock in (self._listener, *self._socks):
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                far = socket.create_connection(self._host)
+                self._socks += [near, far]
+                for pair in ((near, far), (far, near)):
+                    threading.Thread(target=self._forward, args=pair, daemon=True).start()
+
+    def _forward(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(1 << 16):
+                self._whole.wait()
+                target.sendall(data)
+        self._whole.wait()
+        with suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
+
+
 class HostProcesses:
     """Knows its hosts as a `moonbox.cluster.membership.Membership` knows those of a Ray cluster."""
 
     def __init__(self, count: int, silence: float = 60.0) -> None:
         self.silence = silence
+        self.networks: dict[str, Network] = {}
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self._connections: list[HostConnection] = []
         for _ in range(count):
@@ -42,7 +90,8 @@ class HostProcesses:
         address, token = json.loads(process.stdout.readline())
         name = str(process.pid)
         self._processes[name] = process
-        self._connections.append(HostConnection(name, tuple(address), bytes.fromhex(token), self.silence))
+        network = self.networks[name] = Network(tuple(address))
+        self._connections.append(HostConnection(name, network.address, bytes.fromhex(token), self.silence))
 
     def busiest(self) -> str:
         """The node with the most workers."""
@@ -89,6 +138,8 @@ class HostProcesses:
     def __exit__(self, *_: object) -> None:
         for connection in self._connections:
             connection.close()
+        for network in self.networks.values():
+            network.close()
         for process in self._processes.values():
             process.kill()
             process.communicate()

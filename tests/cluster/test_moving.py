@@ -19,7 +19,7 @@ from moonbox.cluster.wire import HostLost
 from moonbox.durable.backends import SqliteBackend
 from moonbox.durable.store import Journal
 from moonbox.errors import UsageError, WorkerError
-from tests.cluster.host_processes import HostProcesses
+from tests.cluster.host_processes import HostProcesses, Network
 from tests.faults.processes import lives
 from tests.runs import awaited, blocking, stepped
 from tests.waiting import wait_until
@@ -53,7 +53,8 @@ class World:
         self.hosts = hosts
         self.calls: Counter[tuple[int, int]] = Counter()
         self.kill_at: tuple[str, int] = ("", 0)
-        self.stop_at = 0
+        self.stop_at = self.cut_at = 0
+        self.cut: Network | None = None
         self.stopped: list[int] = []
         self.heard = ""
         self.told: list[str] = []
@@ -64,6 +65,9 @@ class World:
             self.hosts.kill(self.hosts.busiest())
         if a == self.stop_at and not self.stopped:
             self.stopped = self.hosts.stop(self.hosts.busiest())
+        if a == self.cut_at and self.cut is None:
+            self.cut = self.hosts.networks[self.hosts.busiest()]
+            self.cut.cut()
         self.calls[a, b] += 1
         return a + b
 
@@ -121,6 +125,22 @@ def test_a_hung_node_is_left_and_fenced(tmp_path: Path, drive: Any) -> None:
             assert (run.values[0], len(run.calls), run.state_lost) == (121, 6, False)
             assert worker in world.stopped and repl.worker_pid not in world.stopped
             hosts.go_on(world.stopped)  # it answers again
+            wait_until(lambda: not lives(worker), "a worker of the node that was left lives on")
+            assert repl.run("return total").value == 121
+        assert set(world.calls.values()) == {1} and len(world.calls) == 7
+
+
+def test_a_node_whose_network_is_cut_is_left_and_fenced(tmp_path: Path) -> None:
+    with HostProcesses(2, silence=1.5) as hosts, sandbox(world := World(hosts), tmp_path / "state.db") as box:
+        with box.repl() as repl:
+            repl.run("before = tools.add{a = 100, b = 0}").unwrap()
+            worker = repl.worker_pid
+            assert worker is not None
+            world.cut_at = 3
+            run = repl.run(LOOP, timeout=300)
+            assert (run.ok, run.values[0], len(run.calls), run.state_lost) == (True, 121, 6, False)
+            assert world.cut is not None and lives(worker)
+            world.cut.mend()  # the answer to the call and the end of the connection arrive
             wait_until(lambda: not lives(worker), "a worker of the node that was left lives on")
             assert repl.run("return total").value == 121
         assert set(world.calls.values()) == {1} and len(world.calls) == 7

@@ -13,7 +13,7 @@ import pytest
 from moonbox import CodeMode, Limits, Media, Sandbox, Tool, Toolbox
 from moonbox.adapters.base import ModelCall
 from moonbox.check.checker import Checker, refusal
-from moonbox.check.tools import ToolView
+from moonbox.check.tools import ScriptTools
 from moonbox.errors import ArgumentError
 from moonbox.languages.registry import LANGUAGES
 from moonbox.mcp.server.results import media_block
@@ -519,7 +519,7 @@ def test_the_check(node: DriverHost) -> None:
     lua = LANGUAGES["lua"]
     equal = 0
     for source, theirs in zip(CHECKED, answer["errors"], strict=True):
-        findings = Checker(lua).check(source, ToolView(SHOP, lua))
+        findings = Checker(lua).check(source, ScriptTools(SHOP, lua))
         ours = refusal(findings, source)
         if theirs is None or theirs["kind"] == "syntax":
             continue

@@ -148,7 +148,7 @@ def hostile_diagnosis() -> dict[str, Any]:
     return {
         "ok": False,
         **dict.fromkeys(("moonbox", "python", "machine"), EVERYTHING),
-        **dict.fromkeys(("isolation", "fork", "interrupt", "native"), one),
+        **dict.fromkeys(("isolation", "fork", "interrupt", "native", "chores"), one),
         "layers": checks,
         "configuration": checks,
     }

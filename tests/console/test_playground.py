@@ -105,9 +105,26 @@ def test_a_denial_is_told_with_its_reason(page: Page) -> None:
     page.locator("#questions").get_by_role("button", name="Deny…").click()
     page.get_by_label("Reason for the script").fill("not today")
     page.keyboard.press("Enter")
-    expect(page.locator("#problems")).to_contain_text("the call of refund was denied: not today")
+    expect(page.locator("#values")).to_contain_text("the call of refund was denied: not today")
+    expect(page.get_by_text("the call of refund was denied: not today")).to_have_count(1)
     expect(page.locator("#problems")).not_to_contain_text("do not repeat")
     expect(page.locator(".tl-name")).to_have_text(["", "1 list_orders", "2 refund"])
+
+
+def test_printed_output_ends_at_its_last_line(page: Page) -> None:
+    at_the_end = "box => box.scrollHeight > box.clientHeight && box.scrollHeight - box.scrollTop - box.clientHeight < 2"
+    write(page, "for n = 1, 300 do print('line', n) end\nreturn 1")
+    page.get_by_role("tab", name="Model sees").click()
+    page.click("#run")
+    expect(page.locator("#status")).to_contain_text("ok")
+    assert page.locator("#model pre").evaluate(
+        "text => text.scrollHeight > text.clientHeight && text.clientHeight < 700"
+    )
+    page.locator("#model").get_by_role("button", name="Copy").click()
+    assert "line\t150\n" in page.evaluate("navigator.clipboard.readText()")
+    page.get_by_role("tab", name="Result").click()
+    expect(page.locator("#output")).to_contain_text("line\t300")
+    assert page.locator("#output").evaluate(at_the_end)
 
 
 def test_numbers_are_plotted_and_trees_unfold(page: Page) -> None:
@@ -186,6 +203,9 @@ def test_the_check_marks_mistakes_while_one_types(page: Page) -> None:
     expect(page.locator("#problems .finding")).to_contain_text("list_orders")
     page.get_by_role("button", name="change it to").first.click()
     expect(page.locator("#editor textarea")).to_have_value("local a = 1\nreturn tools.list_orders{} ")
+    write(page, "return tools.list_orders{customer = 5}")
+    lines = page.locator("#problems .finding .message").inner_text().splitlines()
+    assert lines[:2] == ["invalid arguments for list_orders:", "- customer: expected string, got 5 (integer)"]
     page.locator("#editor textarea").fill("local a = 1\nlocal b = = 2\nreturn a")
     expect(page.locator("#problems .finding")).to_contain_text("unexpected symbol near '='")
     expect(page.locator(".gutter .number.error")).to_have_text("2")
@@ -329,9 +349,11 @@ def test_a_restart_of_the_server_is_told_and_the_script_run_again(visitor: Visit
         with page.context.expect_page() as opened:
             page.evaluate("address => open(address, '_blank', 'noopener')", third.sign_in_address())
         expect(opened.value.locator("h1")).to_have_text("Playground")
-        expect(page.locator("#banner")).to_be_hidden()  # the sign-in of another tab counts here, too
-        expect(page.locator("#status")).to_have_text("the session has ended")
-        run(page, "return 'again'")
+        # The sign-in of another tab counts here, too.
+        expect(page.locator("#banner")).to_contain_text("The session has ended: the server was restarted")
+        write(page, "return 'again'")
+        page.click("#run")
+        expect(page.locator("#status")).to_contain_text("ok")
         expect(page.locator("#values")).to_contain_text("again")
         visitor.leave()
 

@@ -26,6 +26,8 @@ from .serving import TOOLS, running_console
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from playwright.sync_api import Route
+
     from .conftest import Visitor
     from .serving import Console
 
@@ -177,12 +179,20 @@ def test_runs_are_sorted_grouped_and_exported(visitor: Visitor) -> None:
         expect(page.locator("tr.group")).to_contain_text(["conversation ann-1 · 2 runs", "bob-1 · 1 run", "without a"])
         page.get_by_label("Group by").select_option("team")
         expect(page.locator("tr.group")).to_have_count(4)
+        page.reload()  # sort and group are in the address
+        expect(page.locator("tr.group")).to_have_count(4)
+        expect(page.locator('[data-sort="started"]')).to_have_attribute("aria-sort", "descending")
+        page.get_by_role("button", name="Time").click()
+        expect(page).to_have_url(re.compile(r"\?sort=-wall&group=team$"))
+        page.reload()
+        expect(page.locator('[data-sort="wall"]')).to_have_attribute("aria-sort", "descending")
         saved = {}
         for kind in ("CSV", "JSON"):
             with page.expect_download() as told:
                 page.get_by_role("button", name=f"Export {kind}").click()
             saved[kind] = told.value.path().read_text(encoding="utf-8")
         assert saved["CSV"].startswith("id,started,state,")
+        assert "\r\ntraced,2026-09-21T14:13:20.000Z,".replace("\r", "") in saved["CSV"]
         assert saved["CSV"].count("conversation=ann-1 team=") == 2
         assert {run["id"] for run in json.loads(saved["JSON"])} == {run.id for run in sink.runs()}
         page.locator("tr.group a").first.click()
@@ -196,7 +206,7 @@ def test_a_run_is_listed_while_it_runs_and_run_again_from_the_list(visitor: Visi
         expect(page.locator("#questions .question")).to_be_visible()
         page.get_by_role("link", name="Runs").click()
         row = page.locator("#runs tbody tr")
-        expect(row.locator(".state")).to_have_text("running")
+        expect(row.locator(".state")).to_have_text("waits for you")
         row.locator("td.title a").click()
         expect(page.locator(".head .state")).to_have_text("running")
         page.go_back()
@@ -211,9 +221,24 @@ def test_a_run_is_listed_while_it_runs_and_run_again_from_the_list(visitor: Visi
         assert not console.bench.approvals.pending(), "an address alone runs nothing"
 
 
+def test_only_what_comes_later_is_marked_as_new(visitor: Visitor, console: Console) -> None:
+    """The list may be answered later than what the page asks for once it is connected."""
+    page = visitor.enter(console, "tools")
+    held: list[Route] = []
+    page.route(re.compile("/runs.*details=false"), lambda route: held.append(route))
+    page.goto(console.address("runs"))
+    expect(page.locator("html")).to_have_attribute("data-live", "live")
+    page.evaluate("async () => { for (let n = 0; n < 3; n++) await (await fetch('/runs?limit=50')).text(); }")
+    held.pop().continue_()
+    expect(page.locator("#runs tbody tr")).to_have_count(50)
+    expect(page.locator("#total")).not_to_be_empty()
+    expect(page.locator("#runs tbody tr.new")).to_have_count(0)
+
+
 def test_new_runs_appear_by_themselves(visitor: Visitor, console: Console) -> None:
     page = visitor.enter(console, "runs")
     expect(page.locator("html")).to_have_attribute("data-live", "live")
+    expect(page.locator("#runs tbody tr")).to_have_count(50)
     with Sandbox(audit=SqliteSink(console.trail.path), min_workers=0) as elsewhere:
         elsewhere.run("return 'written by another sandbox'")
     expect(page.locator("#runs tbody tr").first).to_contain_text("written by another sandbox")

@@ -244,6 +244,7 @@ def diagnosis(**changes: Any) -> dict[str, Any]:
         "fork": check("fork"),
         "interrupt": check("interrupt"),
         "native": check("native"),
+        "chores": check("chores"),
         "layers": [],
         "configuration": [],
         **changes,
@@ -274,3 +275,28 @@ def test_the_doctor_paints_only_real_problems(visitor: Visitor) -> None:
         page.goto(console.address("doctor?wait=1"))
         verdict = "scripts are isolated, the configuration needs attention"
         expect(page.locator("main .head .state.bad")).to_have_text(verdict)
+
+
+def test_a_call_that_needs_approval_is_answered_on_its_page(visitor: Visitor, console: Console) -> None:
+    page = visitor.enter(console, "tools/refund")
+    page.get_by_label("order_id").fill("3")
+    page.get_by_label("amount").fill("2")
+    page.get_by_role("button", name="Call", exact=True).click()
+    expect(page.locator("#asked .question")).to_contain_text("refund waits for your approval")
+    page.goto(console.address("runs"))
+    row = page.locator("#runs tbody tr").first
+    expect(row).to_contain_text("waits for you")
+    expect(row).to_contain_text("direct")
+    page.reload()
+    expect(row.get_by_role("link", name="waits for you")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_label("order_id")).to_have_value("3")
+    expect(page.get_by_label("amount")).to_have_value("2")
+    page.locator("#asked").get_by_role("button", name="Allow").click()
+    page.locator("#result").get_by_role("link", name="Open the record of this call").click()
+    expect(page.locator("#values")).to_contain_text("refunded 2.00 for order 3")
+    page.goto(console.address("tools/refund"))
+    page.get_by_role("button", name="Call", exact=True).click()
+    page.locator("#asked").get_by_role("button", name="Allow").click()
+    expect(page.locator("#result")).to_contain_text("refunded 2.00 for order 3")
+    assert not console.bench.going()

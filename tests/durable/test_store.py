@@ -375,3 +375,33 @@ def test_old_repls_are_deleted_by_themselves(place: str) -> None:
     left = {repl.id for repl in opened.repls()}
     opened.close()
     assert (old in left, cut_off in left, used in left) == (False, True, True)
+
+
+def test_repls_are_chosen_by_label_among_many(journal: Journal) -> None:
+    """In the database, whatever their number; a name or a value that only looks alike does not count."""
+    tenant = new_id()
+    alike = [
+        {f'x"{tenant}': "acme"},
+        {tenant: "acme2"},
+        {tenant: 'acme"'},
+        {"other": f'"{tenant}": "acme"'},
+        {f"x{tenant}": "acme"},
+        {tenant: "ACME"},
+    ]
+    wanted = [journal.create(new_id(), "lua", {"a": "1", tenant: "acme", "z": 'q"'}).repl for _ in range(3)]
+    many = [(new_id(), 1e12 + at, "lua", "{}", "", 1, "", 0.0) for at in range(10_050)]
+    with journal.backend.writing() as db:  # the latest, so that they come first
+        for start in range(0, len(many), 50):
+            rows = many[start : start + 50]
+            values = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?)"] * len(rows))
+            db.change(f"INSERT INTO repls VALUES {values}", [value for row in rows for value in row])
+    for labels in alike:
+        journal.create(new_id(), "lua", labels)
+    assert {repl.id for repl in journal.repls({tenant: "acme"})} == set(wanted)
+    assert [repl.id for repl in journal.repls({tenant: "acme", "z": 'q"'}, most=2)] == wanted[:0:-1]
+    assert [repl.id for repl in journal.repls({tenant: "acme"}, most=2, skip=2)] == wanted[:1]
+    assert len(journal.repls(most=7)) == 7
+    for labels in alike:
+        assert len(journal.repls(labels)) == 1
+    with journal.backend.writing() as db:
+        db.change("DELETE FROM repls WHERE created >= 1e12")

@@ -25,7 +25,7 @@ async def take(stream: AsyncIterator[Event | None], count: int) -> list[Any]:
 def test_an_event_between_the_request_and_the_first_read_is_not_lost() -> None:
     async def main() -> list[Any]:
         events, log = Events(), [session_event(1)]
-        stream = events.subscribe("s", lambda: list(log))
+        stream = events.subscribe(["s"], lambda: list(log))
         log.append(session_event(2))  # it happens after the stream was asked for, and before it is read
         events.publish(log[-1])
         first = await take(stream, 2)
@@ -44,7 +44,7 @@ def test_an_event_that_is_in_the_past_and_heard_too_comes_once() -> None:
             events.publish(session_event(1))  # heard already, and in the past as well
             return [session_event(1)]
 
-        stream = events.subscribe("s", past)
+        stream = events.subscribe(["s"], past)
         first = await take(stream, 1)
         events.publish(session_event(2))
         return first + await take(stream, 1)
@@ -55,7 +55,7 @@ def test_an_event_that_is_in_the_past_and_heard_too_comes_once() -> None:
 def test_sessions_hear_their_own_events_and_those_of_everybody() -> None:
     async def main() -> list[str]:
         events = Events()
-        stream = events.subscribe("s")
+        stream = events.subscribe(["s"])
         first = asyncio.ensure_future(anext(stream))
         await asyncio.sleep(0)
         events.publish(Event("output", {}, "another", 1))

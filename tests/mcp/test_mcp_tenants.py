@@ -11,10 +11,12 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from tests.mcp.mcp_driver import ACCEPT, HELLO, SERVE, TOKENS, Peer, bearer, served, text
+from tests.mcp.mcp_driver import ACCEPT, HELLO, SERVE, TOKENS, Peer, bearer, over_http, served, text
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.mcp.mcp_driver import Driver
 
 CONFIG = f"""{SERVE}
 max_calls = 4
@@ -58,6 +60,33 @@ def test_conversations_of_one_do_not_push_out_those_of_the_other(as_: Any) -> No
         for number in range(15):
             alice.lua(f"x = {number}")
         assert bob.value("return kept", state=handle) == 1
+
+
+def test_new_conversations_are_refused_before_the_state_of_others_is_given_up(driver: Driver, tmp_path: Path) -> None:
+    with (
+        served(tmp_path, "[serve]\nmax_conversations = 2\n") as address,
+        driver.session(over_http(address)) as client,
+    ):
+        handles = [client.lua(f"kept = {number}").structured_content["state"] for number in range(2)]
+        refused = client.lua("kept = 2")
+        assert (refused.is_error, text(refused)) == (True, "error: all 2 sessions are in use; try again later")
+        assert [client.value("return kept", state=handle) for handle in handles] == [0, 1]
+
+
+def test_state_that_was_given_up_is_told_at_the_next_run(tmp_path: Path) -> None:
+    told = (
+        "[the state of this conversation was given up: it was not used for long, or others needed its place; "
+        "this script started with new globals]"
+    )
+    with served(tmp_path, f"{SERVE}max_conversations = 2\n") as address:
+        peers = [Peer(address, name) for name in ("alice", "alice", "bob")]
+        ran = [peer.result("tools/call", name="lua_repl", arguments={"source_code": "kept = 1"}) for peer in peers]
+        assert not [result for result in ran if result["isError"]], "bob has fewer than alice"
+        peers[2].http.delete(address, headers=peers[2].session)
+        result = peers[0].result("tools/call", name="lua_repl", arguments={"source_code": "return kept"})
+        assert result["content"][0]["text"].endswith(f"\n{told}")
+        for peer in peers:
+            peer.close()
 
 
 def test_sessions_of_one_leave_room_for_the_other(tmp_path: Path) -> None:

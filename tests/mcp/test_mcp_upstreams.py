@@ -277,9 +277,12 @@ def test_changes_are_followed_in_the_earlier_protocol_too(planned: Callable[...,
 
 def test_a_result_matches_the_schema_of_its_tool(planned: Callable[..., ServerSettings]) -> None:
     wanted = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
+    levels: dict[str, Any] = {f"d{at}": {"allOf": [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in range(26)}
+    levels["d26"] = {"required": ["other"]}
     tools = [
         listed("strict", outputSchema=wanted),
         listed("broken", outputSchema={"type": "object", "properties": {"a": {"minLength": "x"}}}),
+        listed("costly", outputSchema={"type": "object", "$ref": "#/$defs/d0", "$defs": levels}),
     ]
     result = {"content": [{"type": "text", "text": "five"}], "structuredContent": {"sum": "five"}}
     with Upstreams([planned(tools=tools, result=result)]) as started:
@@ -292,6 +295,17 @@ def test_a_result_matches_the_schema_of_its_tool(planned: Callable[..., ServerSe
         )
         assert caught.value.code == "bad_result"
         assert started.call("other.broken") == {"sum": "five"}, "nothing can be checked against an invalid schema"
+        with Sandbox(started.toolbox) as box:
+            run = box.run("return tools.other.costly{}.sum")
+        assert (run.value, [note.message for note in run.notes]) == (
+            "five",
+            [
+                (
+                    "the result of other.costly was not validated: "
+                    "its schema nests too many alternatives within alternatives"
+                )
+            ],
+        )
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

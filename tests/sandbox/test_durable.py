@@ -7,13 +7,15 @@ import contextlib
 import threading
 from itertools import chain
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
+import msgspec
 import pytest
 
 from moonbox import Context, Diverged, InDoubt, Limits, Media, Sandbox, Toolbox, tool
 from moonbox.durable import journaling
 from moonbox.durable.backends import SqliteBackend
-from moonbox.durable.records import Answers, Begin, CallsAsked, End, Environment, Medium
+from moonbox.durable.records import Answers, Begin, CallsAsked, End, Environment, Medium, encode
 from moonbox.durable.store import Journal, open_journal
 from moonbox.errors import ClosedError, JournalError, UsageError, WorkerError
 from tests.runs import error_of
@@ -481,3 +483,56 @@ def test_the_journal_is_not_read_on_the_event_loop(path: Path) -> None:
     with Sandbox(Shop().tools(), journal=journal) as box:
         assert asyncio.run(box.aresume(run_id, "retry")).ok
     assert seen and threading.main_thread() not in seen
+
+
+def test_a_run_before_a_reset_is_replayed(path: Path) -> None:
+    with Sandbox(Shop().tools(), journal=path) as box, box.repl() as repl:
+        repl.run("x = tools.price{item = 'tea'}")
+        repl.run("return x", run_id="before").unwrap()
+        repl.reset()
+        repl.run("x = 9").unwrap()
+        run, differences = box.replay("before", "return x + 1")
+        assert (run.value, differences) == (4, ())
+
+
+def test_a_changed_tool_does_not_concern_what_is_recorded(path: Path) -> None:
+    """Its script would be refused today; the recorded answers are taken."""
+    repl_id = recorded(path, "n = tools.price{item = 'tea'}", "function f() return n end")
+
+    @tool
+    def price(article: str, currency: str) -> int:
+        raise AssertionError("no tool is invoked")
+
+    with Sandbox([price], journal=path) as box, box.restore(repl_id) as repl:
+        assert error_of(repl.run("return tools.price{item = 'tea'}")).kind == "check"
+        assert repl.run("return f()").value == 3
+    with Sandbox([price], journal=path) as box, box.restore(repl_id) as repl:  # the refused run is not run again
+        assert repl.run("return f()").value == 3
+
+
+def test_a_replay_may_take_longer_than_the_run(path: Path) -> None:
+    """As on a machine that stalls: the recorded run had ended by itself."""
+    source = "x = 0 for i = 1, 3000000 do x = x + 1 end"
+    with Sandbox(journal=path) as box, box.repl() as repl:
+        repl.run(source, timeout=20).unwrap()
+        repl_id = repl.id
+    journal = open_journal(path)
+    events = journal.read(repl_id)
+    with journal.backend.writing() as db:
+        for seq, records in enumerate(events):
+            for place, each in enumerate(records):
+                if isinstance(each, Begin):
+                    records[place] = msgspec.structs.replace(each, limits={**each.limits, "timeout": 0.001})
+            data = encode(records)
+            db.change("UPDATE events SET data = ?, checksum = ? WHERE seq = ?", (data, crc32(data), seq))
+    journal.close()
+    assert restored(path, repl_id, "return x") == 3_000_000
+
+
+def test_a_run_that_was_given_up_is_in_both_lists_as_that(path: Path) -> None:
+    repl_id, run_id = cut_off(path)
+    with Sandbox(Shop().tools(), journal=path) as box:
+        assert {known.id: known.state for known in box.journal.runs()}[run_id] == "interrupted"
+        box.restore(repl_id, abandon=True).close()
+        assert box.interrupted() == ()
+        assert {known.id: known.state for known in box.journal.runs()}[run_id] == "given up"

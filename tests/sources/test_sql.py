@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -139,6 +141,109 @@ def test_the_tables_of_postgresql(postgres: str) -> None:
     assert tables["people"] == {"moods": "mood[]", "name": "character varying(9)"}
     assert tables["names"] == {"name": "character varying(9)"}
     assert not [name for name in tables if "pg_" in name]
+
+
+@pytest.mark.parametrize(
+    ("sql", "params", "value"),
+    [
+        ("SELECT 'infinity'::timestamp AS v", None, "infinity"),
+        ("SELECT '-infinity'::timestamptz AS v", None, "-infinity"),
+        ("SELECT 'infinity'::date AS v", None, "infinity"),
+        ("SELECT '0044-03-15 BC'::date AS v", None, "0044-03-15 BC"),
+        ("SELECT '12026-01-01'::date AS v", None, "12026-01-01"),
+        ("SELECT '24:00'::time AS v", None, "24:00:00"),
+        ("SELECT ARRAY['infinity'::date, '2026-01-02'] AS v", None, ["infinity", "2026-01-02"]),
+        ("SELECT '2026-01-02'::date AS v", None, "2026-01-02"),
+        ("SELECT (?::jsonb)->>'a' AS v", [{"a": 1}], "1"),
+        ("SELECT (:what::json)->>'a' AS v", {"what": {"a": [2]}}, "[2]"),
+    ],
+)
+def test_values_that_only_postgresql_has(postgres: str, sql: str, params: Any, value: Any) -> None:
+    with Sandbox(Toolbox.from_sql(postgres)) as box:
+        run = box.run("return tools.query(sql, values)[1].v", inputs={"sql": sql, "values": params})
+    assert run.error is None
+    assert run.value == value
+
+
+def test_errors_of_postgresql_do_not_show_our_cursor(postgres: str) -> None:
+    with Sandbox(Toolbox.from_sql(postgres)) as box:
+        run = box.run("return tools.query('SELECT 1 FROM missing_table')")
+    assert run.error is not None
+    assert run.error.message == ("the statement failed: the database says: \"relation 'missing_table' does not exist\"")
+
+
+def test_a_source_goes_on_when_its_connection_was_ended(postgres: str) -> None:
+    import psycopg
+
+    with Sandbox(Toolbox.from_sql(postgres)) as box, psycopg.connect(postgres, autocommit=True) as owner:
+        assert box.run("return tools.query('SELECT 1 AS v')").value == [{"v": 1}]
+        owner.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+        assert box.run("return tools.query('SELECT 2 AS v')").value == [{"v": 2}]
+
+
+def test_only_the_tables_that_are_offered(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "shop.db") as db:
+        for name in ("orders", "order_lines", "secrets"):
+            db.execute(f"CREATE TABLE {name} (id INTEGER)")
+            db.execute(f"INSERT INTO {name} VALUES (1)")
+        db.execute("CREATE VIRTUAL TABLE notes USING fts5(body)")
+    db.close()
+    url = f"sqlite:///{tmp_path}/shop.db"
+    with Sandbox(Toolbox.from_sql(url)) as box:
+        assert sorted(box.run("return tools.tables()").value) == ["notes", "order_lines", "orders", "secrets"]
+    settings: list[dict[str, Any]] = [{"include": ["order*"]}, {"exclude": ["secrets", "notes", "sqlite_*"]}]
+    for options in settings:
+        with Sandbox(Toolbox.from_sql(url, **options)) as box:
+            assert sorted(box.run("return tools.tables()").value) == ["order_lines", "orders"]
+            assert box.run("return tools.query('SELECT o.id FROM orders AS o')").value == [{"id": 1}]
+            fine = "WITH secrets AS (SELECT 2 AS id) SELECT id FROM secrets"
+            assert box.run("return tools.query(sql)", inputs={"sql": fine}).value == [{"id": 2}]
+            for attack in (
+                "SELECT * FROM secrets",
+                "SELECT * FROM main.secrets",
+                'SELECT * FROM "SECRETS"',
+                "SELECT * FROM orders WHERE id IN (SELECT id FROM Secrets)",
+                "SELECT * FROM secrets, (WITH secrets AS (SELECT 2 AS id) SELECT id FROM secrets) AS x",
+                "WITH a AS (SELECT * FROM secrets), secrets AS (SELECT 1) SELECT * FROM a",
+                "WITH secrets AS (SELECT * FROM secrets) SELECT * FROM secrets",
+                "SELECT sql FROM sqlite_master",
+            ):
+                run = box.run("return tools.query(sql)", inputs={"sql": attack})
+                assert run.error is not None, attack
+                assert run.error.message.endswith("is not offered here"), run.error.message
+
+
+def test_the_tables_of_duckdb_without_a_file_are_the_files(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "sales.csv").write_text("id,total\n1,2.5\n")
+    (tmp_path / "deep" / "names.json").write_text('[{"name": "Ann"}]')
+    (tmp_path / "notes.txt").write_text("x")
+    with Sandbox(Toolbox.from_sql("duckdb://", folders=[str(tmp_path)])) as box:
+        assert box.run("return tools.tables()").value == {
+            "sales.csv": {"id": "BIGINT", "total": "DOUBLE"},
+            "deep/names.json": {"name": "VARCHAR"},
+        }
+
+
+def test_sqlite_in_wal_mode_is_read_while_it_is_written(tmp_path: Path) -> None:
+    db = sqlite3.connect(tmp_path / "wal.db", isolation_level=None)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("CREATE TABLE t (id INTEGER)")
+    with Sandbox(Toolbox.from_sql(f"sqlite:///{tmp_path}/wal.db")) as box:
+        for count in range(1, 4):
+            db.execute("INSERT INTO t VALUES (1)")
+            assert box.run("return tools.query('SELECT count(*) AS n FROM t')").value == [{"n": count}]
+        db.close()  # removes the two files beside it
+        assert box.run("return tools.query('SELECT count(*) AS n FROM t')").value == [{"n": 3}]
+
+
+def test_the_host_loads_no_parser_and_no_engine(url: str) -> None:
+    program = (
+        "import sys; from moonbox import Sandbox, Toolbox; box = Toolbox.from_sql(sys.argv[1]); "
+        "print(len(box), sorted({'sqlglot', 'duckdb', 'psycopg', 'yaml', 'pypdf'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program, url], capture_output=True, text=True, check=True)
+    assert done.stdout == "2 []\n"
 
 
 def test_times_with_a_zone_in_duckdb() -> None:

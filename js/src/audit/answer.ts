@@ -28,7 +28,7 @@ const STATUSES: Record<string, string> = {
 
 /** The text for the model, at most `maxChars` long; an error and its hint come first and are never cut away. */
 export function renderRun(run: Run, maxChars = 20_000): string {
-  if (maxChars < MIN_CHARS) throw new UsageError(`max_chars must be at least ${MIN_CHARS}, not ${maxChars}`);
+  if (maxChars < MIN_CHARS) throw new UsageError(`maxChars must be at least ${MIN_CHARS}, not ${maxChars}`);
   if (run.error === null) return success(run, maxChars);
   return run.language === "direct" ? problem(run.error, maxChars) : failure(run, run.error, maxChars);
 }
@@ -57,7 +57,7 @@ export function jsonReply(run: Run, text: string, maxChars: number): string {
 }
 
 function success(run: Run, given: number): string {
-  const notes = [...(run.output_cut ? [printedTooMuch(run.output_cut)] : []), ...(run.state_lost ? [STATE_LOST] : []), ...failureNotes(run, given)];
+  const notes = [...(run.outputCut ? [printedTooMuch(run.outputCut)] : []), ...(run.stateLost ? [STATE_LOST] : []), ...failureNotes(run, given)];
   const end = notes.map((note) => `\n[${note}]`).join("");
   let room = given - sizeOf(end);
   const printed = new Clip(run.output.trimEnd());
@@ -115,7 +115,7 @@ function quoted(text: string, longest: number): string {
 
 function failure(run: Run, error: ScriptError, given: number): string {
   const state = stateText(run, error);
-  const cut = run.output_cut ? `\n[${printedTooMuch(run.output_cut)}]` : "";
+  const cut = run.outputCut ? `\n[${printedTooMuch(run.outputCut)}]` : "";
   const what = problem(error, Math.floor((given * 6) / 10));
   const room = given - sizeOf(what) - state.length - cut.length - PRINTED.length - 4;
   const calls = run.calls.length > 0 ? new Clip([...callLines(run.calls, error)].join("\n")) : null;
@@ -153,7 +153,7 @@ function headline(error: ScriptError): string {
 }
 
 function stateText(run: Run, error: ScriptError): string {
-  if (run.state_lost) return `\n\n${STATE_LOST}`;
+  if (run.stateLost) return `\n\n${STATE_LOST}`;
   if (error.kind === "syntax" || error.kind === "check") return run.repl ? "\n\nnothing was run; state is unchanged" : "\n\nnothing was run";
   if (!run.repl) return ""; // a script by itself: whatever it had set is gone with it
   return "\n\nstate kept: globals set before the error are still there";
@@ -250,8 +250,8 @@ function printedTooMuch(bytes: number): string {
 }
 
 function outputNote(run: Run): (leftOut: number, total: number) => string {
-  const advice = run.kept_output
-    ? `kept as ${run.kept_output}. Read on: ${textsOf(run.language).part_of_text.replaceAll("big", run.kept_output)}`
+  const advice = run.keptOutput
+    ? `kept as ${run.keptOutput}. Read on: ${textsOf(run.language).part_of_text.replaceAll("big", run.keptOutput)}`
     : "print less, or return only what is needed";
   return (leftOut, total) => `\n[… ${count(leftOut)} of ${count(total)} printed characters left out here; ${advice} …]\n`;
 }

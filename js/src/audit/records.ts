@@ -1,8 +1,9 @@
-/** Records of what a script did: Run, Usage and Call; the fields are those of the JSON form. */
+/** Records of what a script did: Run, Usage and Call, whose fields are those of the JSON form in camelCase. */
 
 import type { ScriptError } from "../errors.js";
 import type { Limits } from "../limits.js";
 import type { Media } from "../media.js";
+import { jsonForm, stringifiableData } from "../json.js";
 import { toJson, toJsonable } from "../values.js";
 import { renderRun } from "./answer.js";
 
@@ -29,15 +30,15 @@ export interface Call {
   readonly started: number;
   readonly queued: number;
   readonly duration: number;
-  readonly bytes_in: number;
-  readonly bytes_out: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
   readonly approval: string | null;
   /** Who decided; empty where the approver did not say. */
-  readonly approval_by: string;
-  readonly approval_reason: string;
+  readonly approvalBy: string;
+  readonly approvalReason: string;
   /** The arguments before a person edited them; null where nobody did. */
-  readonly original_arguments: unknown;
-  readonly retry_of: number | null;
+  readonly originalArguments: unknown;
+  readonly retryOf: number | null;
   readonly batch: number;
 }
 
@@ -45,10 +46,10 @@ export interface Usage {
   wall: number;
   cpu: number;
   operations: number | null;
-  peak_memory: number;
+  peakMemory: number;
   calls: number;
-  bytes_in: number;
-  bytes_out: number;
+  bytesIn: number;
+  bytesOut: number;
   /** Whether the worker ran on the Python package's native loop; there is none here. */
   native: boolean;
 }
@@ -59,7 +60,7 @@ export interface RunFields {
   language: string;
   values: unknown[];
   output: string;
-  output_cut: number;
+  outputCut: number;
   calls: Call[];
   usage: Usage;
   error: ScriptError | null;
@@ -72,11 +73,11 @@ export interface RunFields {
   tool: string;
   seed: number;
   observations: [string, unknown][];
-  state_lost: boolean;
+  stateLost: boolean;
   /** The name under which later scripts of the Repl find the value, where it is large. */
   kept: string;
   /** The name under which they find what was printed, where that is long. */
-  kept_output: string;
+  keptOutput: string;
   /** What a look at the script before it ran had to say; the Python package looks, this one does not. */
   notes: unknown[];
   /** What the script returned or showed of images, audio and files; not in the JSON form, which has their handles. */
@@ -112,7 +113,7 @@ export class Run {
   }
 
   /** The text that goes back to the model, at most `maxChars` characters long: 20,000 are about 5,000 tokens. */
-  for_model(maxChars = 20_000): string {
+  forModel(maxChars = 20_000): string {
     return renderRun(this, maxChars);
   }
 
@@ -121,7 +122,7 @@ export class Run {
   }
 
   /** Plain JSON data: bytes, NaN and integer keys are tagged. */
-  to_dict(): Record<string, unknown> {
+  toDict(): Record<string, unknown> {
     return {
       id: this.id,
       ok: this.ok,
@@ -130,10 +131,10 @@ export class Run {
       source: this.source,
       values: this.values.map(toJsonable),
       output: this.output,
-      output_cut: this.output_cut,
+      output_cut: this.outputCut,
       calls: this.calls.map(callDict),
-      usage: { ...this.usage },
-      error: this.error === null ? null : toJsonable(this.error.to_dict()),
+      usage: jsonForm(this.usage),
+      error: this.error === null ? null : toJsonable(this.error.toDict()),
       started: this.started,
       repl: this.repl,
       number: this.number,
@@ -141,27 +142,32 @@ export class Run {
       tool: this.tool,
       seed: this.seed,
       observations: this.observations.map(([name, value]) => [name, toJsonable(value)]),
-      state_lost: this.state_lost,
+      state_lost: this.stateLost,
       kept: this.kept,
-      kept_output: this.kept_output,
+      kept_output: this.keptOutput,
       notes: [...this.notes],
-      limits: this.limits === null ? null : this.limits.to_dict(),
+      limits: this.limits === null ? null : this.limits.toDict(),
       labels: { ...this.labels },
     };
   }
 
+  /** What `JSON.stringify` writes. */
+  toJSON(): unknown {
+    return stringifiableData(this.toDict());
+  }
+
   /** One line of JSON, unless `indent` is given. */
-  to_json(indent?: number): string {
-    return toJson(this.to_dict(), indent);
+  toJson(indent?: number): string {
+    return toJson(this.toDict(), indent);
   }
 }
 
 function callDict(call: Call): Record<string, unknown> {
   return {
-    ...call,
+    ...jsonForm(call),
     arguments: toJsonable(call.arguments),
     result: toJsonable(call.result),
-    original_arguments: toJsonable(call.original_arguments),
+    original_arguments: toJsonable(call.originalArguments),
     error: call.error === null ? null : { ...call.error, data: toJsonable(call.error.data) },
   };
 }

@@ -32,7 +32,7 @@ export function openSink(audit: AuditOption | null | undefined): Sink | null {
 
 function chosenSink(audit: AuditOption): Sink {
   if (typeof audit === "string") return new JsonLinesFile(audit);
-  if (typeof audit === "function") return { write: (run) => audit(`${run.to_json()}\n`) };
+  if (typeof audit === "function") return { write: (run) => audit(`${run.toJson()}\n`) };
   if (typeof audit.write === "function") return audit;
   throw new UsageError("audit must be a file name, a function that gets lines, or an object with write(run)");
 }
@@ -41,6 +41,6 @@ class JsonLinesFile implements Sink {
   constructor(private readonly path: string) {}
 
   async write(run: Run): Promise<void> {
-    await appendText(this.path, `${run.to_json()}\n`);
+    await appendText(this.path, `${run.toJson()}\n`);
   }
 }

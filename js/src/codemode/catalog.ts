@@ -29,21 +29,21 @@ export interface Catalog {
 /** Which way the tools are shown, and why. `both`: every tool is direct, with a lean code tool beside them. */
 export interface Choice {
   code: boolean;
-  code_tokens: number;
-  direct_tokens: number;
+  codeTokens: number;
+  directTokens: number;
   reason: string;
   both: boolean;
-  both_tokens: number;
+  bothTokens: number;
 }
 
 export type CountTokens = (text: string) => number;
 
 /** What `makeCatalog` takes besides the tools; `labels` are those of the conversation. */
 interface CatalogOptions {
-  full_schemas: boolean;
+  fullSchemas: boolean;
   budget: number | null;
   count: CountTokens;
-  leave_out?: ReadonlySet<string>;
+  leaveOut?: ReadonlySet<string>;
   labels?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -52,12 +52,12 @@ interface CatalogOptions {
  * room for all signatures, groups that a label names keep theirs.
  */
 export function makeCatalog(toolbox: Toolbox, texts: Texts, options: CatalogOptions): Catalog {
-  const tools = [...toolbox].filter((tool) => !options.leave_out?.has(tool.path)).sort((a, b) => {
+  const tools = [...toolbox].filter((tool) => !options.leaveOut?.has(tool.path)).sort((a, b) => {
     const [[aSpace, aName], [bSpace, bName]] = [place(a, toolbox), place(b, toolbox)];
     return byText(aSpace, bSpace) || byText(aName, bName) || byText(a.path, b.path);
   });
   if (tools.length === 0) return { text: "", detail: "full", tools: 0, tokens: 0 };
-  const steps: Detail[] = options.full_schemas ? ["schemas", ...STEPS] : STEPS;
+  const steps: Detail[] = options.fullSchemas ? ["schemas", ...STEPS] : STEPS;
   for (const step of steps) {
     let text = catalogText(step, tools, toolbox, texts);
     const fits = (longer: string): boolean => options.budget === null || options.count(longer) <= options.budget;
@@ -87,16 +87,16 @@ export function choose(
   mode: string, withCode: Definition[], allDirect: Definition[], lean: Definition,
   options: { prompt: string; hidden: number; count: CountTokens },
 ): Choice {
-  const code_tokens = options.count(sent(withCode)) + (options.prompt ? options.count(options.prompt) : 0);
-  const direct_tokens = options.count(sent(allDirect));
-  const both_tokens = direct_tokens + options.count(sent([lean]));
+  const codeTokens = options.count(sent(withCode)) + (options.prompt ? options.count(options.prompt) : 0);
+  const directTokens = options.count(sent(allDirect));
+  const bothTokens = directTokens + options.count(sent([lean]));
   let [code, both, why] = [true, true, "direct definitions are smaller, and a lean code tool is beside them"];
   if (mode === "never") [code, both, why] = [false, false, "mode is never"];
   else if (mode === "always" || allDirect.length === 0) [code, both, why] = [true, false, `mode is ${mode}`];
   else if (options.hidden === 0) [code, both, why] = [false, false, "no tool may be called from scripts"];
-  else if (code_tokens < direct_tokens) [code, both, why] = [true, false, "the code tool is smaller"];
-  const costs = `${counted(code_tokens, "token")} with the code tool, ${count(direct_tokens)} with every tool direct, ${count(both_tokens)} with both`;
-  return { code, code_tokens, direct_tokens, reason: `${why} (${costs})`, both, both_tokens };
+  else if (codeTokens < directTokens) [code, both, why] = [true, false, "the code tool is smaller"];
+  const costs = `${counted(codeTokens, "token")} with the code tool, ${count(directTokens)} with every tool direct, ${count(bothTokens)} with both`;
+  return { code, codeTokens: codeTokens, directTokens: directTokens, reason: `${why} (${costs})`, both, bothTokens: bothTokens };
 }
 
 /** A lean code tool that also says what the tools return, as far as it is known and there is room. */

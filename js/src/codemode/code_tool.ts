@@ -86,7 +86,7 @@ export class CodeTool {
 
   /** The addition to the system prompt. */
   prompt(): string {
-    if (this.settings.system_prompt !== null) return this.settings.system_prompt;
+    if (this.settings.systemPrompt !== null) return this.settings.systemPrompt;
     const chosen = this.reached > 0 ? this.texts.system_prompt : this.texts.system_prompt_without_tools;
     return filled(chosen, { name: this.name });
   }
@@ -112,9 +112,9 @@ export class CodeTool {
   }
 
   private limitsText(): string {
-    const { max_tool_calls, timeout } = this.box.limits;
+    const { maxToolCalls, timeout } = this.box.limits;
     const what = [
-      ...(max_tool_calls === null ? [] : [`${max_tool_calls} tool calls`]),
+      ...(maxToolCalls === null ? [] : [`${maxToolCalls} tool calls`]),
       ...(timeout === null ? [] : [`${timeout} seconds`]),
     ].join(" and ");
     return what ? filled(this.texts.limits, { what }) : "";

@@ -5,7 +5,8 @@ import { LANGUAGES } from "../languages.js";
 import { unknown } from "../suggest.js";
 import { Document, partsOf, type SchemaObject } from "../tools/document.js";
 import type { Tool } from "../tools/tool.js";
-import { endOfString, fromEntries, isObject } from "../values.js";
+import { fromEntries } from "../json.js";
+import { endOfString, isObject } from "../values.js";
 
 export const FORMATS = ["openai", "openai-responses", "anthropic", "gemini", "mcp"] as const;
 export type Format = (typeof FORMATS)[number];

@@ -22,9 +22,9 @@ import { explainMisdirected, Routes } from "./routing.js";
 
 export interface CodeModeSettings {
   /** Tools that the model calls directly too, beside scripts. */
-  keep_visible?: readonly string[];
+  keepVisible?: readonly string[];
   /** Add each tool's JSON Schema to the catalog. */
-  full_schemas?: boolean;
+  fullSchemas?: boolean;
   /** always: the code tool; never: every tool direct; auto: the code tool where that is smaller, or else both. */
   mode?: "always" | "auto" | "never";
   /** Let scripts reach tools that need a person's approval: the script waits. */
@@ -36,34 +36,34 @@ export interface CodeModeSettings {
   /** Replaces the code tool's description; the catalog still follows it. */
   description?: string | null;
   /** Replaces the system prompt addition. */
-  system_prompt?: string | null;
+  systemPrompt?: string | null;
   /** Past this the catalog shows less: signatures, then names, then only how to search. */
-  catalog_tokens?: number | null;
+  catalogTokens?: number | null;
   /** The longest description that the provider takes; the code tool's parameter then says the rest. */
-  description_chars?: number | null;
+  descriptionChars?: number | null;
   /** The longest answer to the model, in characters: about 5,000 tokens. An answer that is cut keeps its value. */
-  max_chars?: number;
+  maxChars?: number;
   /** Whether the code tool answers with text, or with JSON: result, output and error. */
   reply?: "text" | "json";
 }
 
 const DEFAULTS: Required<CodeModeSettings> = {
-  keep_visible: [], full_schemas: false, mode: "always", approvals: false, name: null, parameter: null, description: null,
-  system_prompt: null, catalog_tokens: 8000, description_chars: null, max_chars: 20_000, reply: "text",
+  keepVisible: [], fullSchemas: false, mode: "always", approvals: false, name: null, parameter: null, description: null,
+  systemPrompt: null, catalogTokens: 8000, descriptionChars: null, maxChars: 20_000, reply: "text",
 };
 
 export interface CodeModeOptions {
-  count_tokens?: CountTokens;
+  countTokens?: CountTokens;
   /** Seconds after which a conversation that is not used ends. */
-  idle_seconds?: number | null;
-  max_conversations?: number;
+  idleSeconds?: number | null;
+  maxConversations?: number;
   /** Whether you resume what pauses; with false, only the model calls client-side tools, directly. */
-  can_pause?: boolean;
+  canPause?: boolean;
   /** Answers calls of client-side tools, sync or async; then nothing pauses. */
-  client_calls?: ClientCalls;
+  clientCalls?: ClientCalls;
 }
 
-export interface CallOptions extends SpendOptions, PurposeOptions, Pick<RunOptions, "on_progress" | "signal"> {
+export interface CallOptions extends SpendOptions, PurposeOptions, Pick<RunOptions, "onProgress" | "signal"> {
   conversation?: string;
 }
 
@@ -75,7 +75,7 @@ export interface ReplyOptions extends CallOptions {
 /** The answer to one call of the model's. */
 export interface Reply {
   text: string;
-  is_error: boolean;
+  isError: boolean;
   run: Run | null;
   /** What the script returned or showed of images, audio and files, or the tool returned. */
   media: readonly Media[];
@@ -105,7 +105,7 @@ interface Conversation {
 /** How one part of the work on a call is done: until its end, or until it pauses. */
 type Turn = (work: () => Promise<Reply>) => Promise<Reply>;
 
-const CALL_OPTIONS = ["limits", "timeout", "context", "labels", "signal", "on_progress", "conversation", "pause"];
+const CALL_OPTIONS = ["limits", "timeout", "context", "labels", "signal", "onProgress", "conversation", "pause"];
 const BUSY = "error: an earlier script of this conversation waits for the client's answers; resume it first";
 const ENDED = "error: the conversation was ended while the script waited; its state is lost";
 
@@ -129,24 +129,24 @@ export class CodeMode {
     options: CodeModeOptions = {},
   ) {
     this.settings = checkedSettings(settings);
-    checkOptions(options, ["count_tokens", "idle_seconds", "max_conversations", "can_pause", "client_calls"]);
+    checkOptions(options, ["countTokens", "idleSeconds", "maxConversations", "canPause", "clientCalls"]);
     this.texts = language(sandbox.language).texts;
-    this.count = options.count_tokens ?? roughTokens;
-    this.idle = options.idle_seconds === undefined ? 3600 : options.idle_seconds;
-    this.most = options.max_conversations ?? 100;
-    this.clientCalls = options.client_calls ?? null;
+    this.count = options.countTokens ?? roughTokens;
+    this.idle = options.idleSeconds === undefined ? 3600 : options.idleSeconds;
+    this.most = options.maxConversations ?? 100;
+    this.clientCalls = options.clientCalls ?? null;
     if (this.clientCalls !== null && typeof this.clientCalls !== "function") {
-      throw new UsageError(`client_calls must be a function that answers a call, not ${shorten(this.clientCalls)}`);
+      throw new UsageError(`clientCalls must be a function that answers a call, not ${shorten(this.clientCalls)}`);
     }
-    const clientTools = this.clientCalls !== null ? "hidden" : options.can_pause === false ? "direct" : "kept";
-    this.routes = new Routes(sandbox.toolbox, this.settings.keep_visible, this.settings.approvals, clientTools);
+    const clientTools = this.clientCalls !== null ? "hidden" : options.canPause === false ? "direct" : "kept";
+    this.routes = new Routes(sandbox.toolbox, this.settings.keepVisible, this.settings.approvals, clientTools);
     this.codeTool = new CodeTool(this.settings, this.texts, this.routes, sandbox, this.count);
   }
 
   // What the model is shown
 
   /** The code tool's name. */
-  get tool_name(): string {
+  get toolName(): string {
     return this.codeTool.name;
   }
 
@@ -169,12 +169,12 @@ export class CodeMode {
   }
 
   /** The tools that the model calls itself. */
-  get direct_tools(): Tool[] {
+  get directTools(): Tool[] {
     return [...this.current().direct.values()];
   }
 
   /** The tools that scripts reach. */
-  get hidden_tools(): Tool[] {
+  get hiddenTools(): Tool[] {
     return this.choice.code ? [...this.routes.hidden] : [];
   }
 
@@ -187,13 +187,13 @@ export class CodeMode {
     const direct = definitionsOf(view.direct);
     const code = labels && !view.choice.both ? this.codeTool.definition(this.makeCatalog(labels), view.added) : view.code;
     const shown = view.choice.code ? [code, ...direct] : direct;
-    return inFormat(shown.map((item) => within(item, this.settings.description_chars)), form);
+    return inFormat(shown.map((item) => within(item, this.settings.descriptionChars)), form);
   }
 
   /** An addition to the system prompt, at most 500 bytes. */
-  get system_prompt(): string {
+  get systemPrompt(): string {
     const view = this.current();
-    return view.choice.code && !view.choice.both ? this.codeTool.prompt() : (this.settings.system_prompt ?? "");
+    return view.choice.code && !view.choice.both ? this.codeTool.prompt() : (this.settings.systemPrompt ?? "");
   }
 
   // The model's calls
@@ -209,7 +209,7 @@ export class CodeMode {
     const prepared = this.prepare(name, given);
     if (!Array.isArray(prepared)) return prepared;
     const [tool, what] = prepared;
-    const { conversation: id = "", pause: _, on_progress, ...own } = options;
+    const { conversation: id = "", pause: _, onProgress, ...own } = options;
     const forRun = id === "" ? own : { ...own, labels: { conversation: labelText(id), ...own.labels } };
     if (tool !== null) {
       const turn: Turn = (work) => this.guarded(work);
@@ -219,7 +219,7 @@ export class CodeMode {
     const turn: Turn = (work) => this.guarded(() => this.inTurn(conversation, work));
     return turn(async () => {
       if (conversation.paused) return failed(BUSY);
-      return this.start((more) => conversation.repl.run(what as string, { ...forRun, ...(on_progress && { on_progress }), ...more }), options, turn, conversation);
+      return this.start((more) => conversation.repl.run(what as string, { ...forRun, ...(onProgress && { onProgress }), ...more }), options, turn, conversation);
     });
   }
 
@@ -230,7 +230,7 @@ export class CodeMode {
       });
       return this.step(work, turn, conversation);
     }
-    return this.answer(await begin(this.clientCalls === null ? {} : { client_calls: this.clientCalls }));
+    return this.answer(await begin(this.clientCalls === null ? {} : { clientCalls: this.clientCalls }));
   }
 
   /** Goes on until the run has ended, or waits for the client. */
@@ -251,7 +251,7 @@ export class CodeMode {
         }),
       () => work.cancel(),
     );
-    return { text: String(paused), is_error: false, run: null, media: [], paused };
+    return { text: String(paused), isError: false, run: null, media: [], paused };
   }
 
   /** One after another in a conversation. */
@@ -328,9 +328,9 @@ export class CodeMode {
     const outdated = [...idle, ...rest.slice(0, Math.max(0, others + 1 - this.most))];
     let kept = this.kept.get(name);
     if (kept === undefined) {
-      const repl = this.sandbox.lazy_repl({
+      const repl = this.sandbox.lazyRepl({
         toolbox: this.routes.hidden,
-        before_write: (run) => {
+        beforeWrite: (run) => {
           const direct = [...(this.view?.direct ?? [])].filter(([, tool]) => !this.routes.hidden.has(tool.path));
           return explainMisdirected(run, new Map(direct));
         },
@@ -354,16 +354,16 @@ export class CodeMode {
   }
 
   private makeCatalog(labels?: Record<string, string>): Catalog {
-    const { full_schemas, catalog_tokens: budget } = this.settings;
-    return makeCatalog(this.routes.hidden, this.texts, { full_schemas, budget, count: this.count, leave_out: this.routes.kept, labels });
+    const { fullSchemas, catalogTokens: budget } = this.settings;
+    return makeCatalog(this.routes.hidden, this.texts, { fullSchemas, budget, count: this.count, leaveOut: this.routes.kept, labels });
   }
 
   private makeView(added: Map<string, string>): View {
     const { settings, count } = this;
     const catalog = this.makeCatalog();
     const code = this.codeTool.definition(catalog, added);
-    const direct = providerNames(this.routes.direct, [this.tool_name]);
-    const everything = providerNames(this.sandbox.toolbox, [this.tool_name]);
+    const direct = providerNames(this.routes.direct, [this.toolName]);
+    const everything = providerNames(this.sandbox.toolbox, [this.toolName]);
     const lean = this.codeTool.lean(everything);
     const choice = choose(settings.mode, [code, ...definitionsOf(direct)], definitionsOf(everything), lean, {
       prompt: this.codeTool.prompt(), hidden: this.codeTool.reached, count,
@@ -377,7 +377,7 @@ export class CodeMode {
     const view = this.current();
     if (typeof name !== "string") return failed(`error: the tool's name must be a string, not ${shorten(name)}`);
     const read = parseArguments(given);
-    if (view.choice.code && name === this.tool_name) return this.source(read);
+    if (view.choice.code && name === this.toolName) return this.source(read);
     const tool = view.direct.get(name) ?? [...view.direct.values()].find((each) => each.path === name);
     if (tool === undefined) return failed(this.unknown(name, view));
     if (read === null) return failed(`error: the arguments of ${name} must be a JSON object, not ${shorten(given)}`);
@@ -385,7 +385,7 @@ export class CodeMode {
   }
 
   private source(given: Record<string, unknown> | null): [null, string] | Reply {
-    const wanted = `error: ${this.tool_name} takes one argument: {"${this.parameter}": "<script>"}`;
+    const wanted = `error: ${this.toolName} takes one argument: {"${this.parameter}": "<script>"}`;
     if (given === null) return failed(`${wanted}; the arguments were not a JSON object`);
     const source = findScript(given, this.parameter);
     return source === null ? failed(`${wanted}, not ${shorten(given)}`) : [null, source];
@@ -395,15 +395,15 @@ export class CodeMode {
     const path = this.routes.hidden.has(name) ? name : name.replaceAll("__", ".");
     if (view.choice.code && this.routes.hidden.has(path)) {
       const call = filled(this.texts.call, { name: written(this.texts, this.routes.hidden.alias(path)) });
-      return `error: ${name} is called from a script: use ${this.tool_name} and write ${call}`;
+      return `error: ${name} is called from a script: use ${this.toolName} and write ${call}`;
     }
-    return `error: ${unknown("tool", name, [...(view.choice.code ? [this.tool_name] : []), ...view.direct.keys()])}`;
+    return `error: ${unknown("tool", name, [...(view.choice.code ? [this.toolName] : []), ...view.direct.keys()])}`;
   }
 
   private answer(run: Run): Reply {
-    const { max_chars, reply } = this.settings;
-    const text = run.for_model(max_chars);
-    return { text: reply === "json" ? jsonReply(run, text, max_chars) : text, is_error: !run.ok, run, media: run.media, paused: null };
+    const { maxChars, reply } = this.settings;
+    const text = run.forModel(maxChars);
+    return { text: reply === "json" ? jsonReply(run, text, maxChars) : text, isError: !run.ok, run, media: run.media, paused: null };
   }
 }
 
@@ -417,26 +417,26 @@ function checkedSettings(given: CodeModeSettings): Required<CodeModeSettings> {
   for (const [name, choices] of [["mode", ["always", "auto", "never"]], ["reply", ["text", "json"]]] as const) {
     if (!(choices as readonly string[]).includes(settings[name])) refuse(name, `one of ${choices.join(", ")}`, settings[name]);
   }
-  for (const name of ["full_schemas", "approvals"] as const) {
+  for (const name of ["fullSchemas", "approvals"] as const) {
     if (typeof settings[name] !== "boolean") refuse(name, "true or false", settings[name]);
   }
-  for (const [name, least] of [["catalog_tokens", 1], ["description_chars", 200], ["max_chars", 500]] as const) {
+  for (const [name, least] of [["catalogTokens", 1], ["descriptionChars", 200], ["maxChars", 500]] as const) {
     const value = settings[name];
-    if (value === null && name !== "max_chars") continue;
+    if (value === null && name !== "maxChars") continue;
     if (typeof value !== "number" || !(value >= least)) refuse(name, `at least ${least}`, value);
   }
-  for (const name of ["name", "parameter", "description", "system_prompt"] as const) {
+  for (const name of ["name", "parameter", "description", "systemPrompt"] as const) {
     const value = settings[name];
     if (value !== null && typeof value !== "string") refuse(name, "a string", value);
     if (value === null || !["name", "parameter"].includes(name) || /^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(value)) continue;
     refuse(name, "1 to 64 letters, digits and underscores, not beginning with a digit", value);
   }
-  if (!Array.isArray(settings.keep_visible)) refuse("keep_visible", "an array", settings.keep_visible);
+  if (!Array.isArray(settings.keepVisible)) refuse("keepVisible", "an array", settings.keepVisible);
   return settings;
 }
 
 function failed(text: string): Reply {
-  return { text, is_error: true, run: null, media: [], paused: null };
+  return { text, isError: true, run: null, media: [], paused: null };
 }
 
 function definitionsOf(tools: Map<string, Tool>): Definition[] {

@@ -9,7 +9,7 @@ import type { Reply } from "./mode.js";
 /** Answers in the order of the calls, or by `call.id`, or one ToolError for all of them. A ToolError stands for a failure. */
 export type Answers = readonly unknown[] | ReadonlyMap<number, unknown> | Readonly<Record<number, unknown>> | ToolError;
 
-export type Begin = (options: Pick<RunOptions, "client_calls" | "on_waiting" | "signal">) => Promise<Run>;
+export type Begin = (options: Pick<RunOptions, "clientCalls" | "onWaiting" | "signal">) => Promise<Run>;
 
 /** Calls that wait for the caller. A script that waits keeps its worker, and its clock stands still. */
 export class Paused {
@@ -67,8 +67,8 @@ export class ClientWork {
   /** `signal` is the caller's; `ended` is called when the work is over, also where that was while it waited. */
   constructor(begin: Begin, signal: AbortSignal | undefined, ended: () => void) {
     this.run = begin({
-      client_calls: (call) => new Promise((answer) => this.waiting.set(call.id, [call, answer])),
-      on_waiting: () => {
+      clientCalls: (call) => new Promise((answer) => this.waiting.set(call.id, [call, answer])),
+      onWaiting: () => {
         this.isWaiting = true;
         this.paused();
       },

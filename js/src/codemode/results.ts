@@ -48,7 +48,7 @@ const WRITERS: Record<Format, (answered: readonly Answered[]) => Block[]> = {
     {
       role: "user",
       parts: answered.map(({ id, name, reply }) => ({
-        functionResponse: { ...(id ? { id } : {}), name, response: { [reply.is_error ? "error" : "output"]: reply.text } },
+        functionResponse: { ...(id ? { id } : {}), name, response: { [reply.isError ? "error" : "output"]: reply.text } },
       })),
     },
     ...afterwards(
@@ -60,7 +60,7 @@ const WRITERS: Record<Format, (answered: readonly Answered[]) => Block[]> = {
   mcp: (answered) =>
     answered.map(({ reply }) => ({
       content: [{ type: "text", text: reply.text }, ...reply.media.slice(0, MOST_MCP_MEDIA).map(mcpBlock)],
-      isError: reply.is_error,
+      isError: reply.isError,
     })),
 };
 
@@ -79,21 +79,21 @@ function toolResult({ id, reply }: Answered): Block {
     type: "tool_result",
     tool_use_id: id,
     content: blocks.length > 0 ? [{ type: "text", text: reply.text }, ...blocks] : reply.text,
-    ...(reply.is_error ? { is_error: true } : {}),
+    ...(reply.isError ? { is_error: true } : {}),
   };
 }
 
 function chatPart(medium: Media): Block | null {
-  if (medium.kind === "image") return { type: "image_url", image_url: { url: medium.data_uri } };
-  if (medium.kind === "file") return { type: "file", file: { filename: medium.name, file_data: medium.data_uri } };
+  if (medium.kind === "image") return { type: "image_url", image_url: { url: medium.dataUri } };
+  if (medium.kind === "file") return { type: "file", file: { filename: medium.name, file_data: medium.dataUri } };
   if (!CHAT_SOUNDS.includes(medium.type)) return null;
   const format = medium.type.endsWith("wav") ? "wav" : "mp3";
   return { type: "input_audio", input_audio: { data: medium.base64, format } };
 }
 
 function responsePart(medium: Media): Block {
-  if (medium.kind === "image") return { type: "input_image", image_url: medium.data_uri, detail: "auto" };
-  return { type: "input_file", filename: medium.name, file_data: medium.data_uri };
+  if (medium.kind === "image") return { type: "input_image", image_url: medium.dataUri, detail: "auto" };
+  return { type: "input_file", filename: medium.name, file_data: medium.dataUri };
 }
 
 function anthropicBlock(medium: Media): Block | null {

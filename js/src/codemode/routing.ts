@@ -1,6 +1,6 @@
 /**
  * Routing: which tools scripts reach, and which the model calls directly. One predicate decides both. What scripts do not
- * reach is direct, and so is what `keep_visible` names, which scripts reach all the same. Client-side tools are direct
+ * reach is direct, and so is what `keepVisible` names, which scripts reach all the same. Client-side tools are direct
  * unless a function answers them; scripts reach them if the caller can pause.
  */
 
@@ -22,7 +22,7 @@ const NAMED = /\((?:field|global|method) '([^']*)'\)|(?:Function|Module) not fou
 /** Whether scripts may reach the tool; then it leaves the direct list, unless it is kept there too. */
 export function isEligible(tool: Tool, approvals = false): boolean {
   const { hints } = tool;
-  if (tool.execution || hints.client_side || hints.cpu_bound) return false;
+  if (tool.execution || hints.clientSide || hints.cpuBound) return false;
   if (tool.policy === "approve") return approvals;
   return tool.policy === "auto" && !hints.destructive;
 }
@@ -44,7 +44,7 @@ export class Routes {
     private readonly clientTools: ClientTools = "kept",
   ) {
     for (const name of keepVisible) {
-      if (!isPattern(name) && !source.has(name)) throw new UsageError(`keep_visible: ${unknown("tool", name, source.paths())}`);
+      if (!isPattern(name) && !source.has(name)) throw new UsageError(`keepVisible: ${unknown("tool", name, source.paths())}`);
     }
     this.update();
   }
@@ -54,10 +54,10 @@ export class Routes {
     if (this.source.revision === this.seen) return false;
     this.seen = this.source.revision;
     const isKept = (tool: Tool): boolean =>
-      (tool.answered_by_caller && this.clientTools === "kept") ||
+      (tool.answeredByCaller && this.clientTools === "kept") ||
       this.keepVisible.some((name) => (isPattern(name) ? fits(tool.path, name) || fits(tool.name, name) : name === tool.path));
     const tools = [...this.source];
-    const isDirect = (tool: Tool): boolean => tool.answered_by_caller && this.clientTools === "direct";
+    const isDirect = (tool: Tool): boolean => tool.answeredByCaller && this.clientTools === "direct";
     const reached = tools.filter((tool) => isEligible(tool, this.approvals) && !isDirect(tool));
     this.kept = new Set(reached.filter(isKept).map((tool) => tool.path));
     this.direct = tools.filter((tool) => !reached.includes(tool) || this.kept.has(tool.path));

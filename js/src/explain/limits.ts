@@ -16,21 +16,21 @@ export function limitMessage(limit: string, reported: string, limits: Limits): s
         ? "the script ran out of time"
         : `the script ran longer than timeout = ${limits.timeout} seconds`;
     case "calls":
-      return `the script made more than max_tool_calls = ${limits.max_tool_calls} tool calls`;
+      return `the script made more than max_tool_calls = ${limits.maxToolCalls} tool calls`;
     case "memory":
-      return `the script needed more memory than max_memory = ${limits.max_memory} bytes`;
+      return `the script needed more memory than max_memory = ${limits.maxMemory} bytes`;
     case "operations":
-      return `the script used more than max_operations = ${limits.max_operations} operations`;
+      return `the script used more than max_operations = ${limits.maxOperations} operations`;
     case "output":
-      return `the script printed more than max_output = ${limits.max_output} bytes`;
+      return `the script printed more than max_output = ${limits.maxOutput} bytes`;
     case "string":
-      return `a string is longer than max_string = ${limits.max_string} bytes`;
+      return `a string is longer than max_string = ${limits.maxString} bytes`;
     case "array":
-      return `an array has more than max_array = ${limits.max_array} elements`;
+      return `an array has more than max_array = ${limits.maxArray} elements`;
     case "depth":
-      return `a value is nested deeper than max_depth = ${limits.max_depth}`;
+      return `a value is nested deeper than max_depth = ${limits.maxDepth}`;
     case "source":
-      return `the script is longer than max_source = ${limits.max_source} bytes`;
+      return `the script is longer than max_source = ${limits.maxSource} bytes`;
     case "cancelled":
       return "the run was cancelled";
   }
@@ -58,7 +58,7 @@ export function limitHint(limit: string, limits: Limits, message: string): strin
     case "operations":
       return "do less in one run: filter in the tool calls, work on fewer items, or split the work over several runs";
     case "calls": {
-      const most = limits.max_tool_calls;
+      const most = limits.maxToolCalls;
       const allowed = most === 0 ? "no tool calls" : `${most} tool call${most === 1 ? "" : "s"}`;
       return `a run may make ${allowed} (max_tool_calls): ask for more with each call, or split the work over several runs`;
     }

@@ -11,12 +11,12 @@ const RESERVED = /'([A-Za-z_]\w{0,60})' is a reserved keyword/;
 const RECURSION = "a function calls itself too often: add a case that returns without another call, or use a loop";
 const FIELDS: Record<string, keyof Limits> = {
   time: "timeout",
-  operations: "max_operations",
-  calls: "max_tool_calls",
-  memory: "max_memory",
-  output: "max_output",
-  string: "max_string",
-  array: "max_array",
+  operations: "maxOperations",
+  calls: "maxToolCalls",
+  memory: "maxMemory",
+  output: "maxOutput",
+  string: "maxString",
+  array: "maxArray",
 };
 
 /** A better hint than the error has; null where there is none. */

@@ -15,7 +15,7 @@ export interface Listener {
   end(problem: string): void;
 }
 
-const REFUSED = "its script could not be loaded; a page with a Content-Security-Policy must allow worker-src blob:, or serve moonbox/worker and name it as worker_url";
+const REFUSED = "its script could not be loaded; a page with a Content-Security-Policy must allow worker-src blob:, or serve moonbox/worker and name it as workerUrl";
 let inlined: string | null = null;
 
 /** A Worker of the web platform. Without an address its script is the text, as a Blob. */

@@ -27,7 +27,7 @@ export interface HostFunction {
   counted: boolean;
 }
 
-/** A call as `approve` and `client_calls` see it. */
+/** A call as `approve` and `clientCalls` see it. */
 export interface ToolCall {
   /** How answers to several calls of a run name it. */
   id: number;
@@ -37,8 +37,8 @@ export interface ToolCall {
   definition: Tool;
   arguments: Record<string, unknown>;
   index: number;
-  run_id: string;
-  repl_id: string;
+  runId: string;
+  replId: string;
   /** The script that makes the call; empty for a direct call. */
   source: string;
   language: string;
@@ -70,16 +70,16 @@ export type ClientCalls = (call: ToolCall) => unknown;
 
 export interface ClientOptions {
   /** Answers the calls of client-side tools, sync or async; without it they fail. */
-  client_calls?: ClientCalls;
-  /** Called when the script, and everything that it has under way, waits for `client_calls`. */
-  on_waiting?: () => void;
+  clientCalls?: ClientCalls;
+  /** Called when the script, and everything that it has under way, waits for `clientCalls`. */
+  onWaiting?: () => void;
 }
 
 /** What a call needs to know of its run. */
 export interface RunInfo {
   id: string;
   purpose: Purpose;
-  repl_id: string;
+  replId: string;
   source: string;
   /** Stops the run's clock until the returned function is called. */
   pause(): () => void;
@@ -97,11 +97,11 @@ export class CallEntry {
   result: unknown = null;
   error: Call["error"] = null;
   approval: string | null = null;
-  approval_by = "";
-  approval_reason = "";
-  original_arguments: unknown = null;
-  retry_of: number | null = null;
-  bytes_out = 0;
+  approvalBy = "";
+  approvalReason = "";
+  originalArguments: unknown = null;
+  retryOf: number | null = null;
+  bytesOut = 0;
   /** In milliseconds of the monotonic clock: when the tool's own timeout passes. */
   deadline: number | null = null;
   /** Why it may wait for its tool until the deadline; empty once the tool has begun. */
@@ -118,8 +118,8 @@ export class CallEntry {
     readonly given: unknown[],
     readonly index: number,
     readonly batch: number,
-    readonly bytes_in: number,
-    readonly failures_before: number,
+    readonly bytesIn: number,
+    readonly failuresBefore: number,
   ) {
     const at = target.indexOf(".");
     this.tool = target.slice(at + 1);
@@ -142,8 +142,8 @@ export class CallEntry {
   /** A person has decided about it. */
   decide({ kind, by = "", reason = "" }: FullDecision): void {
     this.approval = { allow: "allowed", always: "always", edit: "edited", deny: "denied" }[kind];
-    this.approval_by = by.slice(0, LONGEST_NAME);
-    this.approval_reason = reason.slice(0, LONGEST_REASON);
+    this.approvalBy = by.slice(0, LONGEST_NAME);
+    this.approvalReason = reason.slice(0, LONGEST_REASON);
   }
 
   finish(): void {
@@ -160,7 +160,7 @@ export class CallEntry {
     }
   }
 
-  to_call(): Call {
+  toCall(): Call {
     const ended = this.ended ?? performance.now();
     const began = this.began ?? ended;
     return {
@@ -174,13 +174,13 @@ export class CallEntry {
       started: this.started,
       queued: Math.max(0, began - this.received) / 1000,
       duration: Math.max(0, ended - began) / 1000,
-      bytes_in: this.bytes_in,
-      bytes_out: this.bytes_out,
+      bytesIn: this.bytesIn,
+      bytesOut: this.bytesOut,
       approval: this.approval,
-      approval_by: this.approval_by,
-      approval_reason: this.approval_reason,
-      original_arguments: this.original_arguments,
-      retry_of: this.retry_of,
+      approvalBy: this.approvalBy,
+      approvalReason: this.approvalReason,
+      originalArguments: this.originalArguments,
+      retryOf: this.retryOf,
       batch: this.batch,
     };
   }
@@ -210,10 +210,10 @@ export class ToolSlots {
   private readonly waiting = new Map<string, [CallEntry, () => void][]>();
 
   async enter(tool: Tool, entry: CallEntry): Promise<() => void> {
-    if (tool.max_concurrency === null) return () => undefined;
+    if (tool.maxConcurrency === null) return () => undefined;
     const busy = this.running.get(tool.path) ?? new Set();
     this.running.set(tool.path, busy);
-    if (busy.size < tool.max_concurrency) busy.add(entry);
+    if (busy.size < tool.maxConcurrency) busy.add(entry);
     else {
       const queue = this.waiting.get(tool.path) ?? [];
       this.waiting.set(tool.path, queue);
@@ -230,7 +230,7 @@ export class ToolSlots {
   /** Whether every slot is held by a call that its run no longer waits for. */
   areLeft(tool: Tool): boolean {
     const busy = [...(this.running.get(tool.path) ?? [])];
-    return busy.length === tool.max_concurrency && busy.every((entry) => entry.abort.signal.aborted);
+    return busy.length === tool.maxConcurrency && busy.every((entry) => entry.abort.signal.aborted);
   }
 }
 
@@ -246,7 +246,7 @@ export interface CallSettings {
   docs: ReadonlyMap<string, string>;
   limits: Limits;
   language: Language;
-  allow_nan: boolean;
+  allowNan: boolean;
   /** What becomes of results that are nothing but a failure, where the tool does not say. */
   failures: Failures;
   approve: Approve | null;
@@ -285,8 +285,8 @@ export class CallPath {
   }
 
   private resultSettings(tool: Tool | null): ResultSettings {
-    const { limits, allow_nan, media, failures } = this.settings;
-    return { limits, allow_nan, media, failures: tool?.failures ?? failures };
+    const { limits, allowNan, media, failures } = this.settings;
+    return { limits, allowNan, media, failures: tool?.failures ?? failures };
   }
 
   private async invoke(entry: CallEntry, run: RunInfo): Promise<unknown> {
@@ -311,13 +311,13 @@ export class CallPath {
     }
     const refined = (): Promise<unknown> =>
       tool.refined(withContents(entry.arguments as Record<string, unknown>, tool, settings.media));
-    if (tool.policy === "approve" || tool.answered_by_caller) await refined(); // before a person is asked
-    if (tool.answered_by_caller && run.client !== null) return this.askClient(run.client, tool, entry, run);
+    if (tool.policy === "approve" || tool.answeredByCaller) await refined(); // before a person is asked
+    if (tool.answeredByCaller && run.client !== null) return this.askClient(run.client, tool, entry, run);
     if (tool.policy === "approve") await this.approved(tool, entry, run);
     const ended = settings.running.enter(entry);
     if (tool.timeout !== null && settings.slots.areLeft(tool)) {
       entry.obstacle =
-        `${tool.path} takes ${tool.max_concurrency} call${tool.max_concurrency === 1 ? "" : "s"} at once (max_concurrency), ` +
+        `${tool.path} takes ${tool.maxConcurrency} call${tool.maxConcurrency === 1 ? "" : "s"} at once (maxConcurrency), ` +
         "and earlier ones that timed out are still running";
       entry.deadline = performance.now() + tool.timeout * 1000;
       run.changed();
@@ -327,7 +327,7 @@ export class CallPath {
       entry.begin(tool.timeout);
       run.changed();
       const context = {
-        run_id: run.id, repl_id: run.repl_id, tool: tool.path, index: entry.index, signal: entry.abort.signal,
+        runId: run.id, replId: run.replId, tool: tool.path, index: entry.index, signal: entry.abort.signal,
         extra: run.purpose.context, labels: run.purpose.labels,
       };
       const result = await tool.call(await refined(), context);
@@ -367,7 +367,7 @@ export class CallPath {
     const { language, direct } = this.settings;
     return {
       id: entry.id, tool: tool.path, definition: tool, arguments: entry.arguments as Record<string, unknown>, index: entry.index,
-      run_id: run.id, repl_id: run.repl_id, source: run.source, language: direct ? "direct" : language.name, changed,
+      runId: run.id, replId: run.replId, source: run.source, language: direct ? "direct" : language.name, changed,
       context: run.purpose.context, labels: run.purpose.labels,
     };
   }
@@ -385,7 +385,7 @@ export class CallPath {
       throw new Denied(`a person declined this call${decision.reason ? `: ${decision.reason}` : ""}`, { code: "approval_denied" });
     }
     if (decision.kind === "edit") {
-      entry.original_arguments = entry.arguments;
+      entry.originalArguments = entry.arguments;
       entry.arguments = tool.binder.bind(decision.arguments, tool.path, this.settings.language.first_index);
     }
   }

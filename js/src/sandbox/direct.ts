@@ -16,14 +16,14 @@ export interface DirectOptions extends ClientOptions, SpendOptions, PurposeOptio
   signal?: AbortSignal;
 }
 
-export const DIRECT_OPTIONS = ["limits", "timeout", "context", "labels", "signal", "client_calls", "on_waiting"];
+export const DIRECT_OPTIONS = ["limits", "timeout", "context", "labels", "signal", "clientCalls", "onWaiting"];
 
 const LONGEST_WAIT = 2 ** 31 - 1;
 
 /** One call and its record: a Run whose language is "direct". */
 export class DirectCall implements RunInfo {
   readonly id = randomHex(16);
-  readonly repl_id = "";
+  readonly replId = "";
   readonly source = "";
   private readonly media = new MediaStore();
   private readonly clock: RunClock;
@@ -44,10 +44,10 @@ export class DirectCall implements RunInfo {
     private readonly options: DirectOptions,
     readonly purpose: Purpose,
   ) {
-    const { language, allow_nan, failures, approve, slots, running } = setup;
+    const { language, allowNan, failures, approve, slots, running } = setup;
     this.entry = new CallEntry(1, `tools.${tool}`, Array.isArray(given) ? given : [given], 1, 1, 0, 0);
     this.path = new CallPath({
-      toolbox, functions: new Map(), docs: new Map(), limits, language, allow_nan, failures, approve, slots, running, media: this.media,
+      toolbox, functions: new Map(), docs: new Map(), limits, language, allowNan, failures, approve, slots, running, media: this.media,
       always: new Map(), direct: true,
     });
     this.clock = new RunClock(limits.timeout, () => this.changed());
@@ -94,11 +94,11 @@ export class DirectCall implements RunInfo {
   }
 
   get client(): RunInfo["client"] {
-    const { client_calls, on_waiting } = this.options;
-    if (client_calls === undefined) return null;
+    const { clientCalls, onWaiting } = this.options;
+    if (clientCalls === undefined) return null;
     return (call) => {
-      const answer = client_calls(call);
-      on_waiting?.();
+      const answer = clientCalls(call);
+      onWaiting?.();
       return answer;
     };
   }
@@ -106,12 +106,12 @@ export class DirectCall implements RunInfo {
   private record(result: unknown, error: ScriptError | null): Run {
     const values = error === null ? [result] : [];
     return new Run({
-      id: this.id, source: this.tool, language: "direct", values, output: "", output_cut: 0, calls: [this.entry.to_call()],
+      id: this.id, source: this.tool, language: "direct", values, output: "", outputCut: 0, calls: [this.entry.toCall()],
       usage: {
-        wall: this.clock.elapsed(), cpu: 0, operations: null, peak_memory: 0, calls: 1, bytes_in: 0, bytes_out: 0, native: false,
+        wall: this.clock.elapsed(), cpu: 0, operations: null, peakMemory: 0, calls: 1, bytesIn: 0, bytesOut: 0, native: false,
       },
-      error, started: this.entry.started, repl: "", number: 1, parent: "", tool: "", seed: 0, observations: [], state_lost: false,
-      kept: "", kept_output: "", notes: [], media: this.media.foundIn(values), limits: this.limits, labels: this.purpose.labels,
+      error, started: this.entry.started, repl: "", number: 1, parent: "", tool: "", seed: 0, observations: [], stateLost: false,
+      kept: "", keptOutput: "", notes: [], media: this.media.foundIn(values), limits: this.limits, labels: this.purpose.labels,
     });
   }
 }

@@ -116,7 +116,7 @@ interface Entry {
   signature: string;
   summary: string;
   types?: string[];
-  also_in?: string[];
+  alsoIn?: string[];
 }
 
 /** The first sentence of each entry that was added, by name. */

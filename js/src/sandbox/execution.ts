@@ -27,8 +27,8 @@ const MOST_SHOWN = 1000;
 const TOO_MUCH_SHOWN = `this run has called show ${MOST_SHOWN} times; put the values into a table and show that`;
 
 export interface ExecutionOptions {
-  run_id: string;
-  repl_id: string;
+  runId: string;
+  replId: string;
   number: number;
   seed: number;
   source: string;
@@ -37,17 +37,17 @@ export interface ExecutionOptions {
   inputs: string | null;
   /** Why the script is not run. */
   refused: ScriptError | null;
-  state_lost_before: boolean;
+  stateLostBefore: boolean;
   purpose: Purpose;
-  client_calls: ClientCalls | null;
-  /** Everything that is under way waits for `client_calls`. */
-  on_waiting: () => void;
+  clientCalls: ClientCalls | null;
+  /** Everything that is under way waits for `clientCalls`. */
+  onWaiting: () => void;
   /** The script says how far it is. */
-  on_progress: (progress: Progress) => void;
+  onProgress: (progress: Progress) => void;
 }
 
 export class Execution implements RunInfo {
-  worker_lost = false;
+  workerLost = false;
   private readonly entries: CallEntry[] = [];
   private readonly open = new Map<number, CallEntry>();
   private readonly failed: CallEntry[] = [];
@@ -84,16 +84,16 @@ export class Execution implements RunInfo {
     private readonly calls: CallPath,
     private readonly options: ExecutionOptions,
   ) {
-    this.budget = calls.settings.limits.max_tool_calls;
+    this.budget = calls.settings.limits.maxToolCalls;
     this.clock = new RunClock(calls.settings.limits.timeout, () => this.changed());
   }
 
   get id(): string {
-    return this.options.run_id;
+    return this.options.runId;
   }
 
-  get repl_id(): string {
-    return this.options.repl_id;
+  get replId(): string {
+    return this.options.replId;
   }
 
   get purpose(): Purpose {
@@ -108,15 +108,15 @@ export class Execution implements RunInfo {
   async run(signal?: AbortSignal): Promise<Run> {
     const { link } = this;
     const source = new TextEncoder().encode(this.options.source);
-    const { max_memory, max_source } = this.calls.settings.limits;
-    if (source.length > max_source) {
-      const message = `the script has ${source.length} bytes; max_source is ${max_source}`;
+    const { maxMemory, maxSource } = this.calls.settings.limits;
+    if (source.length > maxSource) {
+      const message = `the script has ${source.length} bytes; maxSource is ${maxSource}`;
       this.error = this.explain({ kind: "stop", message, limit: "source", frames: [], data: null, extra: {} });
       return this.record();
     }
-    if (this.options.source.length > max_memory / 4) {
+    if (this.options.source.length > maxMemory / 4) {
       const size = this.options.source.length;
-      const message = `the script has ${size} characters, too many for max_memory = ${max_memory} bytes`;
+      const message = `the script has ${size} characters, too many for maxMemory = ${maxMemory} bytes`;
       this.error = this.explain({ kind: "stop", message, limit: "memory", frames: [], data: null, extra: {} });
       return this.record();
     }
@@ -151,13 +151,13 @@ export class Execution implements RunInfo {
   }
 
   get client(): ClientCalls | null {
-    const { client_calls } = this.options;
-    if (client_calls === null) return null;
+    const { clientCalls } = this.options;
+    if (clientCalls === null) return null;
     return async (call) => {
       this.atClient += 1;
       queueMicrotask(() => this.flush()); // validation may have kept the call until after its batch was looked at
       try {
-        return await client_calls(call);
+        return await clientCalls(call);
       } finally {
         this.atClient -= 1;
       }
@@ -170,13 +170,13 @@ export class Execution implements RunInfo {
     this.timesShown += 1;
     if (this.timesShown > MOST_SHOWN) throw new ToolError(TOO_MUCH_SHOWN, { code: "limit_show" });
     for (const { address } of media.foundIn(values)) this.shown.set(address, { media: address });
-    if (this.printed >= limits.max_output) return;
+    if (this.printed >= limits.maxOutput) return;
     const lines = values.map((value) => {
       const medium = isObject(value) ? media.get(value) : null;
       return medium === null ? short(value, LONGEST_SHOWN) : `[${medium.name}: ${medium.type}, ${count(medium.size)} bytes]`;
     });
     const text = new TextEncoder().encode(lines.map((line) => `${line}\n`).join(""));
-    const part = text.subarray(0, Math.max(0, limits.max_output - this.printed));
+    const part = text.subarray(0, Math.max(0, limits.maxOutput - this.printed));
     this.printed += part.length;
     this.output.push(part);
   }
@@ -220,7 +220,7 @@ export class Execution implements RunInfo {
     this.link.stop(this.options.number, reason);
     const until = performance.now() + GRACE;
     const poke = (): void => {
-      if (this.done !== null || this.worker_lost) return;
+      if (this.done !== null || this.workerLost) return;
       if (performance.now() >= until) return this.lose("it did not stop");
       this.link.interrupt();
       this.timer = setTimeout(poke, POKE);
@@ -230,8 +230,8 @@ export class Execution implements RunInfo {
 
   /** The worker is gone, or is ended now. */
   lose(problem: string, byItself = false): void {
-    if (this.done !== null || this.worker_lost) return;
-    this.worker_lost = true;
+    if (this.done !== null || this.workerLost) return;
+    this.workerLost = true;
     this.output.push(this.link.unsentOutput());
     this.link.abandon();
     if (this.stopping) {
@@ -268,7 +268,7 @@ export class Execution implements RunInfo {
         case "done":
           this.received += report.values.length + report.message.length + report.extra.length;
           if (report.outcome === "ok") this.values = this.read(report.values) as unknown[];
-          else this.error = this.explain(engineError(report, this.calls.settings.allow_nan));
+          else this.error = this.explain(engineError(report, this.calls.settings.allowNan));
           this.done = report;
           return this.end();
       }
@@ -278,7 +278,7 @@ export class Execution implements RunInfo {
   }
 
   private read(bytes: Uint8Array): unknown {
-    return fromWire(new TextDecoder().decode(bytes), this.calls.settings.allow_nan);
+    return fromWire(new TextDecoder().decode(bytes), this.calls.settings.allowNan);
   }
 
   private takeCalls(payload: Uint8Array): void {
@@ -334,7 +334,7 @@ export class Execution implements RunInfo {
   /** Tells the host; what its callback throws, other than a ToolError for the script, ends the run. */
   private tell(progress: Progress): void {
     try {
-      this.options.on_progress(progress);
+      this.options.onProgress(progress);
     } catch (problem) {
       if (!(problem instanceof ToolError)) this.broken = { problem };
       throw problem;
@@ -352,7 +352,7 @@ export class Execution implements RunInfo {
   }
 
   private answer(entry: CallEntry, [status, result, error]: CallResult): void {
-    if (!this.open.delete(entry.id) || this.worker_lost || this.done !== null) return;
+    if (!this.open.delete(entry.id) || this.workerLost || this.done !== null) return;
     this.findRetry(entry);
     let text: string;
     try {
@@ -391,17 +391,17 @@ export class Execution implements RunInfo {
   }
 
   private flush(): void {
-    if (!this.waiting || this.stopping || this.worker_lost) return;
+    if (!this.waiting || this.stopping || this.workerLost) return;
     if (this.link.sending) {
       this.waits(false);
       return this.link.send(null);
     }
     if (this.replies.length === 0) {
-      if (this.atClient > 0 && this.atClient === this.open.size) this.options.on_waiting();
+      if (this.atClient > 0 && this.atClient === this.open.size) this.options.onWaiting();
       return;
     }
     const answer = new TextEncoder().encode(`[${this.replies.join(",")}]`);
-    for (const entry of this.answered) entry.bytes_out = Math.floor(answer.length / this.replies.length);
+    for (const entry of this.answered) entry.bytesOut = Math.floor(answer.length / this.replies.length);
     this.replies = [];
     this.answered = [];
     this.sent += answer.length;
@@ -411,11 +411,11 @@ export class Execution implements RunInfo {
 
   /** Notes the latest call with the same tool and arguments that had failed before this one came. */
   private findRetry(entry: CallEntry): void {
-    const latest = this.failed.slice(0, entry.failures_before).slice(-REMEMBERED_FAILURES);
+    const latest = this.failed.slice(0, entry.failuresBefore).slice(-REMEMBERED_FAILURES);
     const same = latest.findLast(
       (earlier) => earlier.tool === entry.tool && toWire(earlier.arguments) === toWire(entry.arguments),
     );
-    entry.retry_of = same?.index ?? null;
+    entry.retryOf = same?.index ?? null;
   }
 
   // The end
@@ -427,38 +427,38 @@ export class Execution implements RunInfo {
 
   private record(): Run {
     const { done, options, values } = this;
-    const calls = this.entries.map((entry) => entry.to_call());
+    const calls = this.entries.map((entry) => entry.toCall());
     const error = this.error && nameSlowCall(this.error, options.source, calls, this.clock.elapsed());
-    const kept = done?.kept && options.repl_id ? filled(this.calls.settings.language.texts.kept, { number: options.number }) : "";
+    const kept = done?.kept && options.replId ? filled(this.calls.settings.language.texts.kept, { number: options.number }) : "";
     return new Run({
-      id: options.run_id,
+      id: options.runId,
       source: options.source,
       language: this.calls.settings.language.name,
       values,
       output: decoded(this.output),
-      output_cut: done?.cut ?? 0,
+      outputCut: done?.cut ?? 0,
       calls,
       usage: {
         wall: this.clock.elapsed(),
         cpu: done?.cpu ?? 0,
         operations: done?.operations ?? null,
-        peak_memory: done?.memory ?? 0,
+        peakMemory: done?.memory ?? 0,
         calls: this.entries.length,
-        bytes_in: this.sent,
-        bytes_out: this.received,
+        bytesIn: this.sent,
+        bytesOut: this.received,
         native: false,
       },
       error,
       started: this.started,
-      repl: options.repl_id,
+      repl: options.replId,
       number: options.number,
       parent: "",
       tool: "",
       seed: options.seed,
       observations: this.observations,
-      state_lost: this.worker_lost || options.state_lost_before,
+      stateLost: this.workerLost || options.stateLostBefore,
       kept: kept && done!.kept & 1 && values.length > 0 ? kept : "",
-      kept_output: kept && done!.kept & 2 ? `${kept}_printed` : "",
+      keptOutput: kept && done!.kept & 2 ? `${kept}_printed` : "",
       notes: [],
       media: this.calls.settings.media.foundIn([...this.shown.values(), ...values]),
       limits: this.calls.settings.limits,

@@ -4,7 +4,8 @@ import { ConversionError } from "../errors.js";
 import { Media, PREFIX } from "../media.js";
 import { short } from "../tools/problems.js";
 import type { Tool } from "../tools/tool.js";
-import { count, entriesOf, fromEntries, isObject, isTable, setField } from "../values.js";
+import { fromEntries, setField } from "../json.js";
+import { count, entriesOf, isObject, isTable } from "../values.js";
 
 /** What one Repl keeps; one medium may take a quarter of it. */
 const MAX_BYTES = 64 * 1024 * 1024;
@@ -124,5 +125,5 @@ function takesMedia(schema: Record<string, unknown>): boolean {
 function contentFor(schema: Record<string, unknown>, medium: Media): string | Uint8Array {
   if (schema["format"] === "binary") return medium.data;
   const words = ["format", "contentEncoding", "description"].map((key) => String(schema[key] ?? "")).join(" ").toLowerCase();
-  return words.includes("base64") || schema["format"] === "byte" ? medium.base64 : medium.data_uri;
+  return words.includes("base64") || schema["format"] === "byte" ? medium.base64 : medium.dataUri;
 }

@@ -23,7 +23,7 @@ export interface Purpose {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-const RUN_OPTIONS = ["limits", "timeout", "context", "labels", "signal", "client_calls", "on_waiting", "inputs", "on_progress"];
+export const RUN_OPTIONS = ["limits", "timeout", "context", "labels", "signal", "clientCalls", "onWaiting", "inputs", "onProgress"];
 
 /** Refuses what would fail in the middle of a run, and options that nothing reads. */
 export function checkRunOptions(options: object, known: readonly string[] = RUN_OPTIONS): void {
@@ -32,7 +32,7 @@ export function checkRunOptions(options: object, known: readonly string[] = RUN_
   if (signal !== undefined && signal !== null && typeof signal.addEventListener !== "function") {
     throw new UsageError(`signal must be an AbortSignal, not ${shown(signal)}`);
   }
-  for (const name of ["on_progress", "on_waiting", "client_calls"] as const) {
+  for (const name of ["onProgress", "onWaiting", "clientCalls"] as const) {
     const given = (options as Record<string, unknown>)[name];
     if (given !== undefined && given !== null && typeof given !== "function") {
       throw new UsageError(`${name} must be a function, not ${shown(given)}`);

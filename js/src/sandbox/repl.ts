@@ -39,7 +39,7 @@ export interface RunOptions extends ClientOptions, SpendOptions, PurposeOptions 
   /** Globals of this run only. */
   inputs?: Record<string, unknown>;
   /** Called when the script calls `progress(done, total, text)`. */
-  on_progress?: (progress: Progress) => void;
+  onProgress?: (progress: Progress) => void;
 }
 
 /** Runs scripts one after another in one environment: globals persist from run to run. */
@@ -118,19 +118,19 @@ export class Repl {
     this.sources.set(this.number === 1 ? "script" : `script#${this.number}`, source);
     if (this.sources.size > KEPT_SOURCES) this.sources.delete(this.sources.keys().next().value!);
     const execution = new Execution(link, this.callPath(limits), {
-      run_id: randomHex(16),
-      repl_id: this.id,
+      runId: randomHex(16),
+      replId: this.id,
       number: this.number,
       seed: Math.floor(Math.random() * 2 ** 48),
       source,
       sources: this.sources,
       inputs: inputs.length > 0 ? toWire(inputs) : null,
       refused: setup.check ? this.checker.refusal(source, this.toolbox, [...this.addedNames(), ...inputs.map(([name]) => name)]) : null,
-      state_lost_before: this.lossUnseen,
+      stateLostBefore: this.lossUnseen,
       purpose,
-      client_calls: options.client_calls ?? null,
-      on_waiting: options.on_waiting ?? (() => undefined),
-      on_progress: options.on_progress ?? (() => undefined),
+      clientCalls: options.clientCalls ?? null,
+      onWaiting: options.onWaiting ?? (() => undefined),
+      onProgress: options.onProgress ?? (() => undefined),
     });
     this.lossUnseen = false;
     this.running = execution;
@@ -139,10 +139,10 @@ export class Repl {
       run = await execution.run(options.signal);
     } finally {
       this.running = null;
-      if (execution.worker_lost) this.checker.forget();
+      if (execution.workerLost) this.checker.forget();
     }
-    if (execution.worker_lost) this.link = null;
-    this.hasState = !execution.worker_lost;
+    if (execution.workerLost) this.link = null;
+    this.hasState = !execution.workerLost;
     if (this.beforeWrite !== null) run = this.beforeWrite(run);
     await this.setup.sink?.write(run);
     return run;
@@ -156,7 +156,7 @@ export class Repl {
       const link = await this.acquire();
       const done = await ask<Done>(link, "done", () => link.post({ kind: "check", source: new TextEncoder().encode(source) }));
       if (done.outcome === "ok") return this.setup.check ? this.checker.found(source, this.toolbox, this.addedNames()) : null;
-      return explain(engineError(done, this.setup.allow_nan), new Map([["script", source]]), this.limits, this.setup.language, []);
+      return explain(engineError(done, this.setup.allowNan), new Map([["script", source]]), this.limits, this.setup.language, []);
     });
   }
 
@@ -253,7 +253,7 @@ export class Repl {
       docs: this.additions.docs,
       limits,
       language: setup.language,
-      allow_nan: setup.allow_nan,
+      allowNan: setup.allowNan,
       failures: setup.failures,
       approve: setup.approve,
       slots: setup.slots,
@@ -267,7 +267,7 @@ export class Repl {
   // The worker
 
   private async acquire(limits = this.limits): Promise<Link> {
-    const needed = Math.max(this.limits.max_memory, limits.max_memory);
+    const needed = Math.max(this.limits.maxMemory, limits.maxMemory);
     if (this.link !== null && !this.link.ended) {
       if (needed <= this.memory) return this.link;
       this.image = await saveMemory(this.link); // its memory cannot grow so far: another goes on
@@ -337,7 +337,7 @@ export class Repl {
   }
 
   private workerLimits(limits: Limits): WorkerLimits {
-    return { ...limits.to_dict(), allow_nan: this.setup.allow_nan };
+    return { ...(limits.toDict() as unknown as WorkerLimits), allow_nan: this.setup.allowNan };
   }
 
   /** What the worker needs to know: names, values and the parameters for paging, nothing else of the tools. */

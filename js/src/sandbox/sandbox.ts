@@ -14,7 +14,7 @@ import { DIRECT_OPTIONS, DirectCall, type DirectOptions } from "./direct.js";
 import { addedEntries } from "./docs.js";
 import { mostBytes } from "./engine.js";
 import { checkSharedMemory } from "./link.js";
-import { checkRunOptions, purposeOf, type Purpose, type PurposeOptions } from "./options.js";
+import { checkRunOptions, purposeOf, RUN_OPTIONS, type Purpose, type PurposeOptions } from "./options.js";
 import { define, Repl, standardAdditions, type Additions, type RunOptions } from "./repl.js";
 import { snapshotKey, unpack } from "./snapshot.js";
 import { Workers } from "./workers.js";
@@ -24,12 +24,12 @@ export interface SandboxOptions {
   limits?: Limits | LimitOptions;
   language?: LanguageName;
   /** Optional parts of Lua: "coroutines", "metatables". */
-  lua_features?: Iterable<LuaFeature>;
+  luaFeatures?: Iterable<LuaFeature>;
   /** Asked for each call of a tool with policy "approve". */
   approve?: Approve | null;
   /** Where every run is written as a line of JSON. */
   audit?: AuditOption | null;
-  allow_nan?: boolean;
+  allowNan?: boolean;
   /** Whether Lua scripts are checked before they run: unknown tools, wrong arguments, words of other languages. */
   check?: boolean;
   /** Of results that are nothing but a failure: "return" gives scripts the data, "raise" makes an error of it. */
@@ -37,19 +37,19 @@ export interface SandboxOptions {
   /** What tools find as `extra` of their context: a database, a session. */
   context?: Record<string, unknown>;
   /** Signs snapshots, at least 16 bytes: `restore` then takes only those that were signed with the same key. */
-  snapshot_key?: string | Uint8Array | null;
+  snapshotKey?: string | Uint8Array | null;
   /** In browsers: where the page serves `moonbox/worker`, for a Content-Security-Policy that refuses `worker-src blob:`. */
-  worker_url?: string | URL | null;
+  workerUrl?: string | URL | null;
 }
 
-const REPL_OPTIONS = ["limits", "toolbox", "before_write", "context", "labels"];
-const OPTIONS = ["tools", "limits", "language", "lua_features", "approve", "audit", "allow_nan", "check", "failures", "context", "snapshot_key", "worker_url"];
+const REPL_OPTIONS = ["limits", "toolbox", "beforeWrite", "context", "labels"];
+const OPTIONS = ["tools", "limits", "language", "luaFeatures", "approve", "audit", "allowNan", "check", "failures", "context", "snapshotKey", "workerUrl"];
 
 /** What the Repls and direct calls of one Sandbox share. */
 export interface Setup {
   language: Language;
   features: ReadonlySet<string>;
-  allow_nan: boolean;
+  allowNan: boolean;
   check: boolean;
   failures: Failures;
   purpose: Purpose;
@@ -68,7 +68,7 @@ export interface ReplOptions extends PurposeOptions {
   limits?: Limits | LimitOptions;
   toolbox?: Toolbox;
   /** Changes a run's record before it is written and returned. */
-  before_write?: (run: Run) => Run;
+  beforeWrite?: (run: Run) => Run;
 }
 
 export class Sandbox {
@@ -82,12 +82,12 @@ export class Sandbox {
 
   constructor(options: SandboxOptions = {}) {
     checkOptions(options, OPTIONS);
-    for (const name of ["check", "allow_nan"] as const) {
+    for (const name of ["check", "allowNan"] as const) {
       if (typeof (options[name] ?? false) !== "boolean") throw new UsageError(`${name} must be true or false, not ${String(options[name])}`);
     }
-    if (typeof options.lua_features === "string") throw new UsageError(`lua_features must be a list: write ["${options.lua_features}"]`);
+    if (typeof options.luaFeatures === "string") throw new UsageError(`luaFeatures must be a list: write ["${options.luaFeatures}"]`);
     const chosen = language(options.language);
-    const features = new Set<string>(options.lua_features ?? []);
+    const features = new Set<string>(options.luaFeatures ?? []);
     for (const feature of features) {
       if (!chosen.features.includes(feature)) throw new UsageError(unknown("feature", feature, chosen.features));
     }
@@ -103,14 +103,14 @@ export class Sandbox {
     this.setup = {
       language: chosen,
       features,
-      allow_nan: options.allow_nan ?? false,
+      allowNan: options.allowNan ?? false,
       check: (options.check ?? true) && chosen.runtime === null,
       failures,
       purpose: purposeOf({ context: options.context ?? {} }, { context: {}, labels: {} }),
-      snapshotKey: snapshotKey(options.snapshot_key),
+      snapshotKey: snapshotKey(options.snapshotKey),
       approve: options.approve ?? null,
       sink: openSink(options.audit),
-      workers: new Workers(workerAddress(options.worker_url)),
+      workers: new Workers(workerAddress(options.workerUrl)),
       slots: new ToolSlots(),
       running: new RunningCalls(),
       additions: standardAdditions(),
@@ -132,7 +132,7 @@ export class Sandbox {
   }
 
   /** A Repl that starts its worker at the first run. */
-  lazy_repl(options: ReplOptions = {}): Repl {
+  lazyRepl(options: ReplOptions = {}): Repl {
     return this.keep(this.make(options));
   }
 
@@ -142,19 +142,19 @@ export class Sandbox {
     checkOptions(options, REPL_OPTIONS);
     if (!(snapshot instanceof Uint8Array)) throw new UsageError(`a snapshot is a Uint8Array, not ${typeof snapshot}`);
     const limits = this.limits.with({ limits: options.limits });
-    const image = await unpack(snapshot, this.setup.snapshotKey, mostBytes(limits.max_memory));
+    const image = await unpack(snapshot, this.setup.snapshotKey, mostBytes(limits.maxMemory));
     if (image.language !== this.language) {
       throw new UsageError(`the snapshot is of a Sandbox with language '${image.language}'; this one has '${this.language}'`);
     }
     const listed = (features: Iterable<string>): string => [...features].sort().join(", ") || "no features";
     if (listed(image.features) !== listed(this.setup.features)) {
       throw new UsageError(
-        `the snapshot is of a Sandbox with ${listed(image.features)}; this one has ${listed(this.setup.features)} (lua_features)`,
+        `the snapshot is of a Sandbox with ${listed(image.features)}; this one has ${listed(this.setup.features)} (luaFeatures)`,
       );
     }
     const repl = new Repl(
       this.setup, options.toolbox ?? this.toolbox, limits, purposeOf(options, this.setup.purpose),
-      options.before_write ?? null, (closed) => this.repls.delete(closed), image,
+      options.beforeWrite ?? null, (closed) => this.repls.delete(closed), image,
     );
     return this.keep(repl).open();
   }
@@ -219,7 +219,7 @@ export class Sandbox {
     checkOptions(options, REPL_OPTIONS);
     return new Repl(
       this.setup, options.toolbox ?? this.toolbox, this.limits.with({ limits: options.limits }), purposeOf(options, this.setup.purpose),
-      options.before_write ?? null, (closed) => this.repls.delete(closed), null, forOneRun,
+      options.beforeWrite ?? null, (closed) => this.repls.delete(closed), null, forOneRun,
     );
   }
 
@@ -233,8 +233,20 @@ export class Sandbox {
   }
 }
 
+/** Runs one script in a Sandbox of its own, for one-off use; the options are those of a Sandbox and of a run. */
+export async function run(source: string, options: SandboxOptions & RunOptions = {}): Promise<Run> {
+  const isOfRun = (name: string): boolean => RUN_OPTIONS.includes(name) && !OPTIONS.includes(name);
+  const chosen = (wanted: boolean): object => Object.fromEntries(Object.entries(options).filter(([name]) => isOfRun(name) === wanted));
+  const box = new Sandbox(chosen(false));
+  try {
+    return await box.run(source, chosen(true));
+  } finally {
+    await box.close();
+  }
+}
+
 function workerAddress(given: string | URL | null | undefined): string | null {
   if (given === null || given === undefined) return null;
   if (typeof given === "string" || given instanceof URL) return String(given);
-  throw new UsageError(`worker_url must be a string or a URL, not ${typeof given}`);
+  throw new UsageError(`workerUrl must be a string or a URL, not ${typeof given}`);
 }

@@ -38,18 +38,18 @@ export async function unpack(packed: Uint8Array, key: Uint8Array | null, mostByt
   if (match === null) throw new UsageError(DAMAGED);
   const content = packed.subarray(MAGIC.length + match[0].length);
   if (key !== null && match[1] !== "hmac-sha256") {
-    throw new UsageError("the snapshot is not signed, and this Sandbox has a snapshot_key");
+    throw new UsageError("the snapshot is not signed, and this Sandbox has a snapshotKey");
   }
   if (key === null && match[1] === "hmac-sha256") {
-    throw new UsageError("the snapshot is signed: restore it in a Sandbox with the same snapshot_key");
+    throw new UsageError("the snapshot is signed: restore it in a Sandbox with the same snapshotKey");
   }
   if ((await digest(content, key)) !== match[2]) {
-    throw new UsageError(key === null ? DAMAGED : `${DAMAGED}, or it was signed with another snapshot_key`);
+    throw new UsageError(key === null ? DAMAGED : `${DAMAGED}, or it was signed with another snapshotKey`);
   }
   const headEnd = content.indexOf(NEWLINE);
   const head = readHead(new TextDecoder().decode(content.subarray(0, Math.max(headEnd, 0))));
   if (head.size > mostBytes) {
-    throw new UsageError(`the snapshot has ${head.size} bytes, too many for max_memory of this Sandbox: give it a higher limit`);
+    throw new UsageError(`the snapshot has ${head.size} bytes, too many for maxMemory of this Sandbox: give it a higher limit`);
   }
   let bytes: Uint8Array;
   try {
@@ -102,8 +102,8 @@ async function digest(content: Uint8Array, key: Uint8Array | null): Promise<stri
 export function snapshotKey(given: string | Uint8Array | null | undefined): Uint8Array | null {
   if (given === null || given === undefined) return null;
   const key = typeof given === "string" ? new TextEncoder().encode(given) : given;
-  if (!(key instanceof Uint8Array)) throw new UsageError("snapshot_key must be a string or bytes");
-  if (key.length < 16) throw new UsageError(`snapshot_key must have at least 16 bytes, not ${key.length}`);
+  if (!(key instanceof Uint8Array)) throw new UsageError("snapshotKey must be a string or bytes");
+  if (key.length < 16) throw new UsageError(`snapshotKey must have at least 16 bytes, not ${key.length}`);
   return key;
 }
 

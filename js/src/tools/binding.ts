@@ -1,7 +1,8 @@
 /** Binding: a call's arguments, named or positional, made into one validated object. */
 
 import { ArgumentError, ToolDefinitionError } from "../errors.js";
-import { entriesOf, fromEntries, isObject, isTable, setField } from "../values.js";
+import { fromEntries, setField } from "../json.js";
+import { entriesOf, isObject, isTable } from "../values.js";
 import { close } from "./closing.js";
 import { compileCoercion, isJson, jsonForm, Refused, type Coerce } from "./coercion.js";
 import { accepts, Document, NARRATION, type SchemaObject } from "./document.js";

@@ -1,6 +1,7 @@
 /** JSON values as text, to compare them. */
 
-import { fromEntries, isTable } from "../values.js";
+import { fromEntries } from "../json.js";
+import { isTable } from "../values.js";
 import { CHARACTERS_A_STEP, type Effort } from "./effort.js";
 
 /** Keys as text: only explanations meet tables with other keys. */

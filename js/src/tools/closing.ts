@@ -7,7 +7,8 @@
  * Conditions (`if`, `not`, `contains`) mean the same as before at every depth.
  */
 
-import { fromEntries, isObject } from "../values.js";
+import { fromEntries } from "../json.js";
+import { isObject } from "../values.js";
 import { Document, partsOf, type Schema, type SchemaObject } from "./document.js";
 
 /** The schema of a value; one of several of the same value; a question about a value, to be left as it is. */

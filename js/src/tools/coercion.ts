@@ -8,7 +8,8 @@
  * Nothing else changes: a string never becomes a number.
  */
 
-import { fromEntries, isObject, isTable, setField } from "../values.js";
+import { fromEntries, setField } from "../json.js";
+import { isObject, isTable } from "../values.js";
 import { accepts, Document, partsOf, type Kinds, type Schema, type SchemaObject } from "./document.js";
 import type { Effort } from "./effort.js";
 

@@ -1,7 +1,8 @@
 /** What is wrong with a call's arguments, in words that let a model correct the call. */
 
 import { nearest, suggestion } from "../suggest.js";
-import { count, counted, entriesOf, fromEntries, isObject, isTable, numberText } from "../values.js";
+import { fromEntries } from "../json.js";
+import { count, counted, entriesOf, isObject, isTable, numberText } from "../values.js";
 import { accepts, Document, kindOf, partsOf, type Kinds, type Schema, type SchemaObject } from "./document.js";
 import type { Effort } from "./effort.js";
 import { isIdentifier } from "./naming.js";

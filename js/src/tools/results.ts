@@ -22,7 +22,7 @@ const CONNECTION = new Set(["ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EPIPE", 
 /** How results are converted. */
 export interface ResultSettings {
   limits: Limits;
-  allow_nan: boolean;
+  allowNan: boolean;
   media: MediaKeeper;
   /** What becomes of a result that is nothing but a failure. */
   failures: Failures;
@@ -30,7 +30,7 @@ export interface ResultSettings {
 
 /** The plain value that crosses to the script; throws ToolError with code `result_too_large` or `bad_result`. */
 export function convertResult(given: unknown, tool: Tool, settings: ResultSettings): unknown {
-  const value = tool.parse_json && tool.returns === null && typeof given === "string" ? parsed(given, settings.limits) : given;
+  const value = tool.parseJson && tool.returns === null && typeof given === "string" ? parsed(given, settings.limits) : given;
   try {
     return convert(value, settings, tool.path);
   } catch (problem) {
@@ -40,8 +40,8 @@ export function convertResult(given: unknown, tool: Tool, settings: ResultSettin
   }
 }
 
-export function convert(value: unknown, { limits, allow_nan, media, failures }: ResultSettings, tool: string | null = null): unknown {
-  const lowered = plain(value, allow_nan, limits.max_depth, "result", media, new Room(Math.floor(limits.max_memory / ELEMENT_BYTES)));
+export function convert(value: unknown, { limits, allowNan, media, failures }: ResultSettings, tool: string | null = null): unknown {
+  const lowered = plain(value, allowNan, limits.maxDepth, "result", media, new Room(Math.floor(limits.maxMemory / ELEMENT_BYTES)));
   measure(lowered, limits, "result");
   if (failures === "raise") raiseFailure(lowered, tool);
   return lowered;
@@ -63,6 +63,7 @@ function describedError(error: unknown, tool: string | null): ToolError {
     // A copy: several tools may throw the same one.
     return new Kind(message, { code, retryable, data: dataOf(error), tool: error.tool ?? tool, detail: detail ?? detailOf(error) });
   }
+  if (error === null || error === undefined) return new ToolError(`the tool threw ${error}: throw an Error with a message`, { tool });
   const status = statusOf(error);
   const [code, retryable] = classify(error, status);
   const { name: named, message: said } = (error ?? {}) as { name?: unknown; message?: unknown }; // not all that is thrown is an Error
@@ -95,7 +96,7 @@ export function scrub(given: string): string {
 function parsed(text: string, limits: Limits): unknown {
   if (!/^\s*[{[]/.test(text)) return text;
   try {
-    return plain(JSON.parse(text), true, limits.max_depth);
+    return plain(JSON.parse(text), true, limits.maxDepth);
   } catch {
     return text;
   }

@@ -206,10 +206,10 @@ function thing(name: string): string {
 function notesOf(tool: Tool): string[] {
   const { hints } = tool;
   const pairs: [unknown, string][] = [
-    [hints.read_only, "changes nothing"],
+    [hints.readOnly, "changes nothing"],
     [hints.destructive, "may delete or overwrite"],
     [hints.idempotent, "safe to repeat"],
-    [hints.open_world, "reaches outside services"],
+    [hints.openWorld, "reaches outside services"],
     [tool.policy === "approve", "a person must approve each call"],
     [tool.timeout !== null, `timeout ${tool.timeout} s`],
   ];

@@ -11,11 +11,11 @@ import { describe, isStandard, validate, type ArgumentsOf, type StandardSchema }
 
 export type Policy = "auto" | "approve" | "direct";
 const POLICIES: readonly string[] = ["auto", "approve", "direct"];
-const FLAGS = ["read_only", "destructive", "idempotent", "cpu_bound", "client_side", "open_world"] as const;
+const FLAGS = ["readOnly", "destructive", "idempotent", "cpuBound", "clientSide", "openWorld"] as const;
 const HINTS: readonly string[] = [...FLAGS, "risk", "category"];
 const RISKS: readonly unknown[] = ["low", "medium", "high"];
 const MCP_HINTS = {
-  read_only: "readOnlyHint", destructive: "destructiveHint", idempotent: "idempotentHint", open_world: "openWorldHint",
+  readOnly: "readOnlyHint", destructive: "destructiveHint", idempotent: "idempotentHint", openWorld: "openWorldHint",
 } as const;
 const DEEPEST_SCHEMA = 100;
 /** What JSON Schema knows about an object: a schema without any of it is not meant as one. */
@@ -36,8 +36,8 @@ export interface Hints extends Partial<Record<(typeof FLAGS)[number], boolean | 
 
 /** The call that a tool is answering. */
 export interface ToolContext {
-  run_id: string;
-  repl_id: string;
+  runId: string;
+  replId: string;
   tool: string;
   /** 1 for the first call of the run. */
   index: number;
@@ -60,7 +60,7 @@ export interface ToolOptions<Parameters extends SchemaObject | StandardSchema = 
   /** A JSON Schema of type object, or a Standard Schema (zod, valibot, arktype), whose output the function gets. */
   parameters?: Parameters | null;
   /** The JSON Schema of `parameters`, for a Standard Schema that cannot describe itself. */
-  json_schema?: SchemaObject | null;
+  jsonSchema?: SchemaObject | null;
   /** A JSON Schema of the result, or a Standard Schema that can describe itself. */
   returns?: SchemaObject | StandardSchema | null;
   namespace?: string | null;
@@ -70,9 +70,9 @@ export interface ToolOptions<Parameters extends SchemaObject | StandardSchema = 
   /** Seconds that one call may take. */
   timeout?: number | null;
   /** How many calls of it may run at the same moment. */
-  max_concurrency?: number | null;
+  maxConcurrency?: number | null;
   /** Make data of text that is JSON, where there is no result schema. */
-  parse_json?: boolean;
+  parseJson?: boolean;
   /** Of a result that is nothing but a failure: "return" gives the data, "raise" an error; by default as the Sandbox says. */
   failures?: Failures | null;
   /** It runs scripts itself, so that scripts must not reach it. */
@@ -81,8 +81,8 @@ export interface ToolOptions<Parameters extends SchemaObject | StandardSchema = 
 }
 
 const OPTIONS = [
-  ...["name", "call", "description", "parameters", "json_schema", "returns", "namespace", "policy", "hints", "timeout"],
-  ...["max_concurrency", "parse_json", "failures", "execution", "tags"],
+  ...["name", "call", "description", "parameters", "jsonSchema", "returns", "namespace", "policy", "hints", "timeout"],
+  ...["maxConcurrency", "parseJson", "failures", "execution", "tags"],
 ];
 
 /** Makes a Tool from its schema and a function, sync or async, that gets one object of named arguments. */
@@ -92,14 +92,14 @@ export function tool<Parameters extends SchemaObject | StandardSchema = SchemaOb
 
 /** Stands for the function of a client-side tool. */
 function unanswered(): never {
-  throw new ToolError("this tool is answered by the client, and nothing asks the client here; a program answers it with client_calls", { code: "client_unavailable" });
+  throw new ToolError("this tool is answered by the client, and nothing asks the client here; a program answers it with clientCalls", { code: "client_unavailable" });
 }
 
 export class Tool {
   readonly name: string;
   readonly call: ToolFunction;
   /** It has no function here: whoever runs the script, or handles the model's call, answers its calls. */
-  readonly answered_by_caller: boolean;
+  readonly answeredByCaller: boolean;
   readonly description: string;
   readonly parameters: SchemaObject;
   readonly returns: SchemaObject | null;
@@ -107,8 +107,8 @@ export class Tool {
   readonly policy: Policy;
   readonly hints: Hints;
   readonly timeout: number | null;
-  readonly max_concurrency: number | null;
-  readonly parse_json: boolean;
+  readonly maxConcurrency: number | null;
+  readonly parseJson: boolean;
   readonly failures: Failures | null;
   readonly execution: boolean;
   readonly tags: string[];
@@ -126,20 +126,20 @@ export class Tool {
     const { call = unanswered } = options;
     if (typeof call !== "function") this.fail(`${String(call)} is not callable`);
     this.call = call;
-    this.answered_by_caller = options.call === undefined;
-    if (this.answered_by_caller && this.policy === "approve") this.fail("policy 'approve' needs a function");
+    this.answeredByCaller = options.call === undefined;
+    if (this.answeredByCaller && this.policy === "approve") this.fail("policy 'approve' needs a function");
     this.description = options.description ?? "";
     this.timeout = this.number("timeout", options.timeout, false);
-    this.max_concurrency = this.number("max_concurrency", options.max_concurrency, true);
-    this.parse_json = options.parse_json ?? true;
+    this.maxConcurrency = this.number("maxConcurrency", options.maxConcurrency, true);
+    this.parseJson = options.parseJson ?? true;
     this.failures = options.failures ?? null;
     if (this.failures !== null && !FAILURES.includes(this.failures)) this.fail(`failures must be 'return' or 'raise', not '${String(this.failures)}'`);
     this.execution = options.execution ?? false;
     this.tags = [...(options.tags ?? [])];
     this.hints = this.checkHints(options.hints ?? {});
     this.standard = isStandard(options.parameters) ? options.parameters : null;
-    if (this.standard === null && options.json_schema != null) this.fail("json_schema is for a Standard Schema as parameters");
-    this.parameters = this.objectSchema(this.copied("parameters", this.described("parameters", options.json_schema ?? options.parameters)));
+    if (this.standard === null && options.jsonSchema != null) this.fail("jsonSchema is for a Standard Schema as parameters");
+    this.parameters = this.objectSchema(this.copied("parameters", this.described("parameters", options.jsonSchema ?? options.parameters)));
     this.returns = this.copied("returns", this.described("returns", options.returns));
     this.path = this.namespace === null ? this.name : `${this.namespace}.${this.name}`;
     try {
@@ -225,7 +225,7 @@ export class Tool {
     try {
       return describe(schema, what === "parameters" ? "input" : "output");
     } catch (problem) {
-      const advice = what === "parameters" ? "give its JSON Schema as json_schema" : "give a JSON Schema instead";
+      const advice = what === "parameters" ? "give its JSON Schema as jsonSchema" : "give a JSON Schema instead";
       this.fail(`${what}: ${(problem as Error).message}; ${advice}`);
     }
   }

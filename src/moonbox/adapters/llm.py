@@ -66,8 +66,8 @@ class _Model:
         prompt, system = self.redact(prompt), self.redact(system)
         fits = None if schema is None else ResultSchema("the model", schema)
         if fits is not None:
-            if (unused := fits.check_schema()) is not None:
-                raise ToolError(f"the schema cannot be used: {unused}", code="invalid")
+            if (reason := fits.check_schema()) is not None:
+                raise ToolError(f"the schema cannot be used: {reason}", code="invalid")
             text = f"Answer with one JSON value that fits this JSON Schema, and with nothing else: {json.dumps(schema)}"
             system = f"{system}\n\n{text}" if system else text
         # Each owner has answers of its own: where clients' models are asked, one client could answer for another.

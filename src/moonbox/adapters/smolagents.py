@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from moonbox.adapters.base import Adapter, AgentTools, Shown, imported_from, new_conversation
-from moonbox.schema.document import Document, with_parts
+from moonbox.schema.document import SchemaDocument, with_parts
 from moonbox.tools.importers import from_openai
 
 with imported_from("smolagents", extra="smolagents"):
@@ -138,7 +138,7 @@ def _identifier(name: str, taken: dict[str, Any]) -> str:
 
 def _inputs(schema: dict[str, Any]) -> dict[str, Any]:
     """The parameters in smolagents' form: each with types and a description, and what may be left out is nullable."""
-    document = Document(schema)
+    document = SchemaDocument(schema)
     required = schema.get("required", ())
     inputs = {}
     for name, part in schema.get("properties", {}).items():
@@ -150,7 +150,7 @@ def _inputs(schema: dict[str, Any]) -> dict[str, Any]:
     return inputs
 
 
-def _written_out(node: Any, document: Document) -> dict[str, Any]:
+def _written_out(node: Any, document: SchemaDocument) -> dict[str, Any]:
     """The schema with its references replaced by what they lead to: smolagents has no place for definitions.
 
     A type inside itself is written twice. Further inside, and where it is too deep or too much, everything is accepted.

@@ -42,7 +42,7 @@ def call(walk: Walk, node: p.Call) -> v.Value:
         if node.exact:
             _arguments(walk, function, node.at, node.arguments)
         return walk.view.result(function.tool)
-    return function.returns if isinstance(function, v.Script) else None
+    return function.returns if isinstance(function, v.ScriptFunction) else None
 
 
 def _called(walk: Walk, node: p.Call) -> v.Value:
@@ -235,7 +235,7 @@ def _together(walk: Walk, node: p.Call, *, settle: bool) -> v.Value:
         if type(item) is p.Call and isinstance(walk.quiet(item.function), v.ToolValue):
             form = walk.words.form("closure", value=walk.text(item))
             walk.error(item.at, "parallel expects functions: here the tool is called before it", f"write: {form}")
-        results.append(value.returns if isinstance(value, v.Script) else None)
+        results.append(value.returns if isinstance(value, v.ScriptFunction) else None)
     walk.lenient -= settle
     return v.Results(() if settle or not is_written else tuple(results), None)
 
@@ -253,7 +253,7 @@ def _parallel_map(walk: Walk, node: p.Call) -> v.Value:
         each = walk.function(arguments[1], (v.element(items), v.Scalar("number", "it is the position")))
     elif len(arguments) > 1:
         function = walk.value(arguments[1])
-        each = function.returns if isinstance(function, v.Script) else None
+        each = function.returns if isinstance(function, v.ScriptFunction) else None
         if isinstance(function, v.ToolValue):
             each = walk.view.result(function.tool)
     if options is not None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from moonbox.errors import ScriptError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
-    from moonbox.check.tools import ToolView
+    from moonbox.check.tools import ScriptTools
     from moonbox.findings import Finding
     from moonbox.languages.language import Language
 
@@ -39,11 +39,15 @@ class Checker:
     """Whether scripts may have set globals in ways that are not followed."""
     _latest_defines: tuple[str, frozenset[str] | None] = ("", None)
 
-    def __init__(self, language: Language, latest: Latest | None = None) -> None:
+    def __init__(
+        self, language: Language, latest: Latest | None = None, read: Callable[[str], Any] | None = None
+    ) -> None:
+        """`read` reads a script for the language in a process of its own, where it has `reader`."""
         self._language = language
+        self._read = read
         self._latest = latest or Latest()
 
-    def check(self, source: str, view: ToolView, names: frozenset[str] = frozenset()) -> tuple[Finding, ...]:
+    def check(self, source: str, view: ScriptTools, names: frozenset[str] = frozenset()) -> tuple[Finding, ...]:
         """The findings, in the order of their lines; `names` are globals that the host has added."""
         subject = source, view, view.learned.state, names, self._names, self.may_miss_globals
         before, checked = self._latest.entry
@@ -54,13 +58,13 @@ class Checker:
         self._latest_defines = source, defines
         return findings
 
-    def _look(self, source: str, view: ToolView, names: frozenset[str]) -> _Checked:
+    def _look(self, source: str, view: ScriptTools, names: frozenset[str]) -> _Checked:
         from moonbox.check.walk import TooMuch, Walk  # here: loaded while the first worker starts
 
         if len(source) > _LONGEST:
             return (), None
         if self._language.look is not None:
-            return self._language.look(source, view, self._names | names, self.may_miss_globals)
+            return self._language.look(source, view, self._names | names, self.may_miss_globals, self._read)
         if self._language.program is None:
             return (), None
         dynamic = _is_dynamic(source)

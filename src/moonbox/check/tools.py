@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.check import values as v
 from moonbox.languages.facts import unknown_tool
 from moonbox.languages.program import Constant, Record
-from moonbox.schema.document import Document
+from moonbox.schema.document import SchemaDocument
 from moonbox.schema.problems import REST, UNKNOWN
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _DEEPEST = 12
 
 
-class ToolView:
+class ScriptTools:
     """One state of a toolbox, as scripts of one language see it."""
 
     def __init__(self, toolbox: Toolbox, language: Language, learned: LearnedShapes | None = None) -> None:
@@ -61,7 +61,7 @@ class ToolView:
             return None
         known = self._results.get(tool.path)
         if known is None or known[0] is not schema:
-            known = schema, v.Data(schema, Document(schema), self.written(tool.path), learned, {})
+            known = schema, v.Data(schema, SchemaDocument(schema), self.written(tool.path), learned, {})
             self._results[tool.path] = known
         return known[1]
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from moonbox.languages import program as p
+from moonbox.schema.document import listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from moonbox.languages.program import Record
-    from moonbox.schema.document import Document, Kinds, Schema
+    from moonbox.schema.document import Kinds, Schema, SchemaDocument
     from moonbox.tools.tool import Tool
 
 _MOST_BRANCHES = 50
@@ -31,7 +32,7 @@ class Data(NamedTuple):
     """What a tool returned, or a part of it."""
 
     schema: Schema
-    document: Document
+    document: SchemaDocument
     tool: str
     """As scripts write it."""
     learned: bool
@@ -78,7 +79,7 @@ class Library(NamedTuple):
     name: str
 
 
-class Script(NamedTuple):
+class ScriptFunction(NamedTuple):
     """A function of the script."""
 
     returns: Value
@@ -113,7 +114,7 @@ class Scalar(NamedTuple):
     """Where it comes from, for messages."""
 
 
-Value: TypeAlias = Data | ToolValue | ToolSpace | Library | Script | Made | Mapped | Results | Scalar | None
+Value: TypeAlias = Data | ToolValue | ToolSpace | Library | ScriptFunction | Made | Mapped | Results | Scalar | None
 
 
 class Facts(NamedTuple):
@@ -134,7 +135,7 @@ class Facts(NamedTuple):
     """The only values that are possible; none where there is no such list."""
 
     @classmethod
-    def of(cls, document: Document, schema: Schema) -> Facts:
+    def of(cls, document: SchemaDocument, schema: Schema) -> Facts:
         schema = document.deref(schema)
         kinds = document.kinds(schema)
         branches = _branches(document, schema)
@@ -210,7 +211,7 @@ def element(value: Value, index: int | None = None) -> Value:
     return None
 
 
-def _branches(document: Document, schema: Schema) -> list[dict[str, Any]]:
+def _branches(document: SchemaDocument, schema: Schema) -> list[dict[str, Any]]:
     """The alternatives of a union, or the schema alone; those that only allow null are left out."""
     flat: list[dict[str, Any]] = []
     waiting = [schema]
@@ -242,10 +243,9 @@ def _items(schema: dict[str, Any]) -> Schema:
 def _options(branches: list[dict[str, Any]]) -> tuple[Any, ...]:
     options: list[Any] = []
     for branch in branches:
-        listed = [branch["const"]] if "const" in branch else branch.get("enum")
-        if not isinstance(listed, list):
+        if (values := listed(branch)) is None:
             return ()
-        options += listed
+        options += values
     return tuple(options)
 
 

@@ -14,7 +14,7 @@ from moonbox.suggest import did_you_mean, nearest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from moonbox.check.tools import ToolView
+    from moonbox.check.tools import ScriptTools
     from moonbox.languages.language import Language
 
 _MOST_FINDINGS = 20
@@ -34,7 +34,7 @@ class Walk(v.Scopes):
         self,
         program: p.Program,
         language: Language,
-        view: ToolView,
+        view: ScriptTools,
         *,
         names: frozenset[str],
         open_names: bool,
@@ -174,9 +174,9 @@ class Walk(v.Scopes):
         self._within.pop()
         if type(target) is p.Name:
             if node.is_local:
-                self.declare(target.name, v.Script(result), node.at)
+                self.declare(target.name, v.ScriptFunction(result), node.at)
             else:
-                self.assign(target, v.Script(result))
+                self.assign(target, v.ScriptFunction(result))
 
     def _evaluate(self, node: p.Evaluate) -> None:
         self.value(node.value)
@@ -338,7 +338,7 @@ class Walk(v.Scopes):
         return v.Scalar(kind) if kind is not None else None
 
     def _function(self, node: p.Function) -> v.Value:
-        return v.Script(self.function(node))
+        return v.ScriptFunction(self.function(node))
 
     def _record(self, node: p.Record) -> v.Value:
         for _, item in node.entries:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path  # noqa: TC003 - read at run time by Typer
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -22,11 +22,17 @@ if TYPE_CHECKING:
     from moonbox.config import Config
     from moonbox.durable.store import Journal
 
+_T = TypeVar("_T")
+
 RunId = Annotated[str, argument(help="The run's id, from `moonbox runs`.", metavar="RUN")]
 InFlight = Annotated[
     str | None,
     option("--in-flight", metavar="WORD", help="What to do about calls that may have been made: retry or fail."),
 ]
+
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="The most to list.")]
+Skip = Annotated[int, typer.Option("--skip", min=0, help="Leave out the first ones: the next page of a list.")]
+_MOST_LISTED = 1_000
 
 RUNS_EXAMPLES = """[bold]Examples[/]
   moonbox runs --journal state.db
@@ -38,11 +44,13 @@ def runs(
     journal: Place = None,
     config: ConfigFile = None,
     interrupted: Annotated[bool, typer.Option("--interrupted", help="Only runs that a crash cut off.")] = False,
+    limit: Limit = _MOST_LISTED,
+    skip: Skip = 0,
     as_json: Json = False,
 ) -> None:
     """List the runs of a journal, and those that a crash cut off."""
     opened = open_place(journal, config)
-    found = opened.runs(interrupted=interrupted)
+    found = _cut(opened.runs(interrupted=interrupted, most=limit + 1, skip=skip), limit, skip)
     opened.close()
     if as_json:
         print_json([{name: getattr(run, name) for name in run.__struct_fields__} for run in found])
@@ -50,7 +58,7 @@ def runs(
     if not found:
         typer.echo("no runs were cut off" if interrupted else "no runs in this journal")
     for run in found:
-        state = run.state if run.state in ("ok", "running", "interrupted") else f"failed ({run.state})"
+        state = run.state if run.state in ("ok", "running", "interrupted", "given up") else f"failed ({run.state})"
         first = next((line.strip() for line in run.source.splitlines() if line.strip()), "")
         console().print(f"{when(run.began)}  {run.id}  {state}  {visible(first, keep='')}", no_wrap=True, markup=False)
 
@@ -114,13 +122,15 @@ def list_repls(
     journal: Place = None,
     config: ConfigFile = None,
     label: Labels = None,
+    limit: Limit = _MOST_LISTED,
+    skip: Skip = 0,
     as_json: Json = False,
 ) -> None:
     """List the Repls, the latest first."""
     from moonbox.audit.query import labels_of
 
     opened = open_place(journal, config)
-    found = opened.repls(labels_of(label or ()))
+    found = _cut(opened.repls(labels_of(label or ()), most=limit + 1, skip=skip), limit, skip)
     opened.close()
     if as_json:
         print_json([{name: getattr(repl, name) for name in repl.__struct_fields__} for repl in found])
@@ -241,6 +251,13 @@ def answer(
     typer.echo("allowed" if allow else "denied")
 
 
+def _cut(found: tuple[_T, ...], limit: int, skip: int) -> tuple[_T, ...]:
+    """What is listed; where there is more, that is said."""
+    if len(found) > limit:
+        typer.echo(f"there are more: --skip {skip + limit} lists the next ones", err=True)
+    return found[:limit]
+
+
 def open_place(place: str | None, config: Path | None = None) -> Journal:
     """The journal of --journal, or that of the project."""
     from moonbox.config import Config
@@ -263,8 +280,7 @@ def _session(options: RunOptions, run: str) -> Session:
     from moonbox.config import Config
 
     opened = _open(options.project or Config(), options.journal)
-    known = {repl.id: repl.language for repl in opened.repls()}
-    language = known[opened.find_run(run)]
+    language = opened.language(run)
     opened.close()
     return Session(options, language, wait=START_SECONDS)
 

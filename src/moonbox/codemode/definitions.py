@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from moonbox.errors import UsageError
 from moonbox.languages.registry import LANGUAGES
-from moonbox.schema.document import Document, with_parts
+from moonbox.schema.document import SchemaDocument, with_parts
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def portable_schema(parameters: dict[str, Any]) -> dict[str, Any]:
     root = _root(parameters)
     dropped = {key: root.pop(key) for key in _NOT_AT_ROOT if key in root}
     root["type"] = "object"
-    document = Document({**parameters, **dropped})
+    document = SchemaDocument({**parameters, **dropped})
     if not isinstance(root.get("properties"), dict):
         root["properties"] = {}
     if dropped:
@@ -196,13 +196,13 @@ def _mcp(item: Definition) -> dict[str, Any]:
 
 
 def _root(parameters: dict[str, Any]) -> dict[str, Any]:
-    target = Document(parameters).deref(parameters)
+    target = SchemaDocument(parameters).deref(parameters)
     beside = {key: parameters[key] for key in ("$defs", "definitions") if key in parameters}
     merged = {**beside, **(target if isinstance(target, dict) else {})}
     return copy.deepcopy({key: value for key, value in merged.items() if key not in _META and key != "$ref"})
 
 
-def _name_branches(root: dict[str, Any], dropped: dict[str, Any], document: Document) -> None:
+def _name_branches(root: dict[str, Any], dropped: dict[str, Any], document: SchemaDocument) -> None:
     required = list(root.get("required") or ())
     for keyword in ("allOf", "anyOf", "oneOf"):
         for branch in dropped.get(keyword) or ():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
+
+_MOST_GIVEN_UP = 10_000
 
 
 class TooManySessions(UsageError):
@@ -33,6 +35,7 @@ class Sessions(Generic[T]):
 
     close          ends a value
     most           how many are kept; `strict` refuses more, otherwise those in use may be more for a while
+    live_seconds   how long `strict` keeps one after its use, unless its owner has more than the owner of the new one
     idle_seconds   how long one that is not used is kept; None keeps it until its place is needed
     is_busy        whether a value is in use outside of `use`
     owner_of       the owner of a key: the owner with most sessions is the first to lose one
@@ -53,6 +56,8 @@ class Sessions(Generic[T]):
         self._close, self._is_busy, self._clock = close, is_busy, clock
         self._lock = threading.Lock()
         self._kept: dict[str, _Kept[T]] = {}
+        self.live_seconds = 0.0
+        self._given_up: OrderedDict[str, None] = OrderedDict()
 
     @contextlib.contextmanager
     def use(self, key: str, make: Callable[[], T]) -> Iterator[T]:
@@ -97,7 +102,7 @@ class Sessions(Generic[T]):
     def end_idle(self) -> None:
         """Close those that were not used for `idle_seconds`."""
         with self._lock:
-            ended = [self._kept.pop(key) for key in self._idle_keys()]
+            ended = [self._give_up(key) for key in self._idle_keys()]
         for kept in ended:
             self._close(kept.value)
 
@@ -106,6 +111,10 @@ class Sessions(Generic[T]):
             ended, self._kept = self._kept, {}
         for kept in ended.values():
             self._close(kept.value)
+
+    def gave_up(self, key: str) -> bool:
+        """Whether its value was ended because it was idle or others needed its place, and there is no new one."""
+        return key in self._given_up
 
     def names(self) -> tuple[str, ...]:
         """The keys, the most recently opened last."""
@@ -126,11 +135,12 @@ class Sessions(Generic[T]):
         ended: list[_Kept[T]] = []
         try:
             with self._lock:
-                ended += [self._kept.pop(name) for name in self._idle_keys() if name != key]
+                ended += [self._give_up(name) for name in self._idle_keys() if name != key]
                 kept = self._kept.pop(key, None)
                 if kept is None:
-                    self._make_room(ended)
+                    self._make_room(self.owner_of(key), ended)
                     kept = _Kept(make(), 0.0)
+                    self._given_up.pop(key, None)
                 kept.used = self._clock()
                 kept.users += users
                 self._kept[key] = kept  # the most recently opened is last
@@ -139,15 +149,24 @@ class Sessions(Generic[T]):
             for old in ended:
                 self._close(old.value)
 
-    def _make_room(self, ended: list[_Kept[T]]) -> None:
+    def _make_room(self, owner: str, ended: list[_Kept[T]]) -> None:
         while len(self._kept) >= self.most:
+            owned = Counter(map(self.owner_of, self._kept))
             free = [(kept.used, key) for key, kept in self._kept.items() if not self._in_use(kept)]
+            if self.strict:
+                oldest, fair = self._clock() - self.live_seconds, owned[owner] + 1
+                free = [(used, key) for used, key in free if used < oldest or owned[self.owner_of(key)] > fair]
             if not free:
                 if self.strict:
                     raise TooManySessions(f"all {self.most} sessions are in use; try again later")
                 break
-            owned = Counter(map(self.owner_of, self._kept))
-            ended.append(self._kept.pop(min(free, key=lambda item: (-owned[self.owner_of(item[1])], item[0]))[1]))
+            ended.append(self._give_up(min(free, key=lambda item: (-owned[self.owner_of(item[1])], item[0]))[1]))
+
+    def _give_up(self, key: str) -> _Kept[T]:
+        self._given_up[key] = None
+        if len(self._given_up) > _MOST_GIVEN_UP:
+            self._given_up.popitem(last=False)
+        return self._kept.pop(key)
 
     def _idle_keys(self) -> list[str]:
         if self.idle_seconds is None:

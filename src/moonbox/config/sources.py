@@ -112,6 +112,10 @@ class SqlSettings:
     """Whether there is a tool `execute`, which changes data; a person approves each call."""
     folders: tuple[str, ...] = ()
     """Folders whose CSV, Parquet and JSON files DuckDB may read."""
+    include: tuple[str, ...] = ()
+    """Tables that queries may name: `orders`, `crm.*`, and so on. Empty: all."""
+    exclude: tuple[str, ...] = ()
+    """Tables that they may not name."""
     functions: tuple[str, ...] = ()
     """Further functions that queries may call: those of extensions, or your own."""
     timeout: Positive = 10.0

@@ -153,7 +153,7 @@ async def durable(service: Service, _: Request, __: str) -> dict[str, Any]:
     box = service.sandbox
     values: dict[str, Any] = {"title": "Durable runs", "journal": box.has_journal, "interrupted": [], "repls": ()}
     if box.has_journal:
-        found, repls = await asyncio.to_thread(lambda: (box.interrupted(), box.journal.repls()[:_MOST_REPLS]))
+        found, repls = await asyncio.to_thread(lambda: (box.interrupted(), box.journal.repls(most=_MOST_REPLS)))
         values["repls"] = repls
         for each in found:
             calls = [

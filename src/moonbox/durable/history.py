@@ -181,7 +181,7 @@ class ReplHistory:
     def _repeat(self, link: Link, recorded: RecordedRun) -> bool:
         """Run it again, unless something from outside had stopped it; False where the worker's host is lost."""
         runner = self._runner
-        if recorded.is_left_out:
+        if recorded.is_left_out or not recorded.was_admitted:
             runner.number = recorded.begin.number
             return True
         execution = self._begin_again(link, recorded)

@@ -78,6 +78,11 @@ class RecordedRun:
         """Whether a replay leaves it out: something from outside had stopped it, and how far it came is not known."""
         return self.end is None or not self.end.is_repeatable
 
+    @property
+    def was_admitted(self) -> bool:
+        """Whether the check had let it run: what its tools are today says nothing of it."""
+        return self.end is None or self.end.outcome != "check"
+
     def leave_out(self) -> None:
         """From now on, no replay runs it again."""
         self.end = End(run=self.begin.run, outcome="interrupted")

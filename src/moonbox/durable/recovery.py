@@ -11,7 +11,7 @@ from msgspec import msgpack
 from moonbox.audit.records import Run
 from moonbox.durable.journaling import ReplJournal
 from moonbox.durable.recorded import InterruptedRun, decide, read_runs, refuse_interrupted
-from moonbox.durable.records import Begin
+from moonbox.durable.records import Begin, Reset
 from moonbox.errors import UsageError
 from moonbox.limits import Limits
 from moonbox.runs.decisions import Answer
@@ -135,7 +135,9 @@ class Recoveries(Generic[R]):
             for place, event in enumerate(events)
             if any(isinstance(record, Begin) and record.run == run_id for record in event)
         )
-        (recorded,) = [run for run in read_runs(events[place:]) if run.begin.run == run_id][:1]
+        reset = (at for at in range(place, len(events)) if any(isinstance(record, Reset) for record in events[at]))
+        runs = read_runs(events[place : next(reset, None)])
+        recorded = next(run for run in runs if run.begin.run == run_id)
         repl = self.fork(repl_id, place, make)
         try:
             answers = _RecordedAnswers(recorded)

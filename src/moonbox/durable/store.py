@@ -32,7 +32,7 @@ LEASE_SECONDS = 20.0
 """A lease that its holder does not renew for so long is lost."""
 WAIT = 30.0
 DURABILITIES = ("process", "machine")
-_MOST_LISTED = 10_000
+_GIVEN_UP = "given up"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between two attempts to reach a database that is away
 # An event that begins or ends a run, or does both, is marked with "b", "e" or "be". SQLite uses the index of marked
 # events only where a statement says that the mark is not empty.
@@ -63,7 +63,7 @@ class KnownRun(Struct, frozen=True, kw_only=True):
     repl: str
     began: float
     state: str
-    """`running`, `interrupted`, `ok`, or the kind of its error."""
+    """`running`, `interrupted`, `given up`, `ok`, or the kind of its error."""
     source: str
 
 
@@ -229,16 +229,24 @@ class Journal:
 
     # Listings
 
-    def repls(self, labels: Mapping[str, str] | None = None) -> tuple[KnownRepl, ...]:
-        """The latest first; only those with all of these labels."""
-        now = self.backend.now()
+    def repls(
+        self, labels: Mapping[str, str] | None = None, *, id: str = "", most: int | None = None, skip: int = 0
+    ) -> tuple[KnownRepl, ...]:
+        """The latest first; only those with all of these labels, or that one. `skip` leaves out the first ones."""
+        now, wanted = self.backend.now(), dict(labels or {})
+        # As the column has them. In front of a quote that belongs to a name or a value is a backslash.
+        texts = [before + json.dumps({name: text})[1:-1] for name, text in wanted.items() for before in "{ "]
+        has = "(replace(labels, ?, '') <> labels OR replace(labels, ?, '') <> labels)"
+        where = " AND ".join(["1 = 1", *[has] * len(wanted), *["id = ?"] * bool(id)])
+        values = (*texts, *[id] * bool(id))
         with self.backend.reading() as db:
             rows = db.rows(
                 "SELECT id, created, language, labels, parent, holder, expires, "
                 f"(SELECT count(*) FROM events AS b WHERE b.repl = id AND {_BEGINS}) "
-                f"FROM repls ORDER BY created DESC LIMIT {_MOST_LISTED}"
+                f"FROM repls WHERE {where} ORDER BY created DESC, id" + _page(most, skip),
+                values,
             )
-        known = (
+        return tuple(
             KnownRepl(
                 id=id,
                 created=created,
@@ -250,10 +258,17 @@ class Journal:
             )
             for id, created, language, own, parent, holder, expires, runs in rows
         )
-        wanted = (labels or {}).items()
-        return tuple(repl for repl in known if wanted <= repl.labels.items())
 
-    def runs(self, *, interrupted: bool = False) -> tuple[KnownRun, ...]:
+    def language(self, run: str) -> str:
+        """That of a run's Repl."""
+        return self.repls(id=self.find_run(run))[0].language
+
+    def count_runs(self) -> int:
+        """How many there are."""
+        with self.backend.reading() as db:
+            return int(db.rows(f"SELECT count(*) FROM events AS b WHERE {_BEGINS}")[0][0])
+
+    def runs(self, *, interrupted: bool = False, most: int | None = None, skip: int = 0) -> tuple[KnownRun, ...]:
         """The latest first; on request only those that a crash cut off."""
         self._release_late()
         now = self.backend.now()
@@ -262,7 +277,7 @@ class Journal:
                 "SELECT b.run, b.repl, b.at, b.data, r.holder, r.expires, "
                 f"(SELECT e.data FROM events AS e WHERE {_ENDS}) "
                 f"FROM events AS b JOIN repls AS r ON r.id = b.repl WHERE {_BEGINS} "
-                f"{f'AND {_UNENDED}' if interrupted else ''} ORDER BY b.at DESC, b.seq DESC LIMIT {_MOST_LISTED}"
+                f"{f'AND {_UNENDED}' if interrupted else ''} ORDER BY b.at DESC, b.seq DESC, b.run" + _page(most, skip)
             )
         runs = []
         for run, repl, began, data, holder, expires, ended in rows:
@@ -270,6 +285,7 @@ class Journal:
             state = "running" if is_held(holder, expires, now) else "interrupted"
             if ended is not None:
                 state = next(each.outcome for each in decode(bytes(ended)) if isinstance(each, End))
+                state = _GIVEN_UP if state == "interrupted" else state
             if not interrupted or state == "interrupted":
                 runs.append(KnownRun(id=run, repl=repl, began=began, state=state, source=source))
         return tuple(runs)
@@ -345,6 +361,10 @@ def open_journal(
         raise UsageError(f"journal must be a path or a postgresql:// address, not {place!r}")
     backend = SqliteBackend(os.fspath(place), machine=durability == "machine", create=create)
     return Journal(backend, max_days=max_days, wait=wait)
+
+
+def _page(most: int | None, skip: int) -> str:
+    return "" if most is None else f" LIMIT {most:d} OFFSET {skip:d}"
 
 
 def _delete(db: Transaction, repl: str) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -37,6 +38,7 @@ from moonbox.http.requests import (
     of_tool,
     refusing,
     text,
+    while_connected,
 )
 from moonbox.http.workbench import WorkbenchApi
 from moonbox.values import to_jsonable
@@ -119,8 +121,8 @@ class Service:
         return replace(page, runs=(*(run for run in going.page(where=where).runs if run.id not in known), *page.runs))
 
     def going(self) -> list[Run]:
-        """Runs of the playground that are not in the trail yet."""
-        return [] if self.workbench is None else self.workbench.playground.going()
+        """Runs that are not in the trail yet: of the playground, and those that wait for a person."""
+        return [] if self.workbench is None else self.workbench.going()
 
     def details(self, id: str) -> dict[str, Any]:
         """What a listing of runs does not have: labels, and the tokens that the run spared a model."""
@@ -148,7 +150,7 @@ def create_app(service: Service, access: Access | None = None, *, more: Sequence
     return Starlette(
         routes=[*routes(service), *more],
         middleware=[Middleware(Guard, access=access or Access())],
-        exception_handlers={HTTPException: _refused, Exception: _broken},
+        exception_handlers={HTTPException: _refused, ClientDisconnect: _gone, Exception: _broken},
     )
 
 
@@ -179,18 +181,19 @@ class _Api:
             raise HTTPException(405, headers={"Allow": "GET"})
         arguments = await json_object(request, allow_empty=True)
         with refusing(503, "busy", PoolTimeout, WorkerError):
-            run = await self._service.call(name, arguments)
+            run = await while_connected(request, self._service.call(name, arguments))
         if run.error is not None:
             return of_tool(run.error, run.id)
         return JsonAnswer({"result": to_jsonable(run.value), "run": run.id})
 
     async def run(self, request: Request) -> Response:
         body = await json_object(request)
-        source = body.pop("source_code", None)
-        if not isinstance(source, str) or body:
-            raise Refused(400, "invalid", 'send {"source_code": "<script>"}')
+        source, background = body.pop("source_code", None), body.pop("background", False)
+        if not isinstance(source, str) or not isinstance(background, bool) or body:
+            raise Refused(400, "invalid", 'send {"source_code": "<script>"}, with "background": true or without')
+        running = self._service.run(source)
         with refusing(503, "busy", PoolTimeout, WorkerError):
-            run = await self._service.run(source)
+            run = await (running if background else while_connected(request, running))
         if run.error is not None:
             return of_script(run.error, run.id)
         values = [to_jsonable(value) for value in run.values]
@@ -303,6 +306,11 @@ async def _refused(_: Request, problem: Exception) -> Response:
     code = problem.code if isinstance(problem, Refused) else code
     headers = dict(problem.headers) if problem.headers else None
     return failure(problem.status_code, code, str(problem.detail), headers=headers)
+
+
+async def _gone(_: Request, __: Exception) -> Response:
+    """The client has closed the connection: nobody reads this, but the log has the status."""
+    return Response(status_code=499)
 
 
 async def _broken(_: Request, __: Exception) -> Response:

@@ -32,7 +32,7 @@ class Event:
     number: int = 0
 
     def encode(self) -> bytes:
-        number = f"id: {self.number}\n" if self.number else ""
+        number = f"id: {self.session}:{self.number}\n" if self.number else ""
         data = json.dumps(self.data, ensure_ascii=False, separators=(",", ":"))
         # JSON escapes line ends, so that the data is one line whatever it holds.
         return f"event: {self.name}\n{number}data: {data}\n\n".encode("utf-8", "backslashreplace")
@@ -40,7 +40,7 @@ class Event:
 
 @dataclass(eq=False, slots=True)
 class _Subscriber:
-    session: str
+    sessions: frozenset[str]
     loop: asyncio.AbstractEventLoop
     queue: asyncio.Queue[Event | None] = field(default_factory=lambda: asyncio.Queue(_QUEUE))
 
@@ -54,30 +54,31 @@ class Events:
         self._closed = False
 
     @property
-    def watched(self) -> bool:
-        return bool(self._subscribers)
+    def watching(self) -> int:
+        """How many streams are open."""
+        return len(self._subscribers)
 
     def publish(self, event: Event) -> None:
         with self._lock:
-            subscribers = [each for each in self._subscribers if event.session in ("", each.session)]
+            subscribers = [each for each in self._subscribers if not event.session or event.session in each.sessions]
         _tell(subscribers, event)
 
     async def subscribe(
-        self, session: str = "", past: Callable[[], Iterable[Event]] = tuple
+        self, sessions: Iterable[str] = (), past: Callable[[], Iterable[Event]] = tuple
     ) -> AsyncIterator[Event | None]:
-        """Events as they come, None now and then where there are none; the past ones of the session come first.
+        """Events as they come, None now and then where there are none; the past ones of the sessions come first.
 
         `past` is asked once new events are heard, so that none falls between the two.
         """
-        subscriber = _Subscriber(session, asyncio.get_running_loop())
+        subscriber = _Subscriber(frozenset(sessions), asyncio.get_running_loop())
         with self._lock:
             if self._closed:
                 return
             self._subscribers.add(subscriber)
         try:
-            last = 0
+            last: dict[str, int] = {}
             for event in past():
-                last = max(last, event.number)
+                last[event.session] = max(last.get(event.session, 0), event.number)
                 yield event
             while True:
                 try:
@@ -87,7 +88,7 @@ class Events:
                     continue
                 if event_or_end is None:
                     return
-                if event_or_end.session and event_or_end.number <= last:
+                if event_or_end.session and event_or_end.number <= last.get(event_or_end.session, 0):
                     continue  # it was among the past ones
                 yield event_or_end
         finally:
@@ -147,7 +148,7 @@ class TrailWatch:
         idle = 0
         while idle < _IDLE_LOOKS:  # the request that started it may take a while to subscribe
             await asyncio.sleep(_LOOK)
-            if not self._events.watched:
+            if not self._events.watching:
                 idle += 1
                 continue
             idle = 0

@@ -75,7 +75,7 @@ def api_operations() -> dict[str, Any]:
     filters += [_query("ok", _BOOLEAN), _query("details", _BOOLEAN), _query("state", {"enum": list(RUN_STATES)})]
     filters += [_number("limit", 500), _number("offset", 10**9)]
     search, pair = [_text("q", True), _number("limit", 50)], [_text("a", True), _text("b", True)]
-    script = {**_object({"source_code": _STRING}, "source_code"), "additionalProperties": False}
+    script = _object({"source_code": _STRING, "background": _BOOLEAN}, "source_code") | {"additionalProperties": False}
     report = {"timeline": _OBJECT, "model": _OBJECT, "economy": _OBJECT}
     sides = {"figures": {}, "diff": {"type": "array"}, "calls": _OBJECTS, "same_values": _BOOLEAN}
     result = {"result": {}, "run": _STRING}
@@ -102,7 +102,7 @@ def workbench_operations() -> dict[str, Any]:
     script = _object({"source_code": _STRING, "step": _BOOLEAN, "limits": _OBJECT}, "source_code")
     search = [_text("q", True), _text("mode"), _number("limit", 50), _text("source")]
     look = _object({"source_code": _STRING, "language": _STRING, "session": _STRING}, "source_code")
-    after, answers = [_text("session"), _number("after", 10**9)], _object({"answers": _OBJECTS})
+    after, answers = [_text("session"), _text("after")], _object({"answers": _OBJECTS})
     language, waiting = _object({"language": _STRING}), {"pending": _OBJECTS, "answered": _OBJECTS}
     hits = {"hits": _OBJECTS, "mode": _STRING}
     return {

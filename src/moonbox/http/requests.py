@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from moonbox.values import refuse_constant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Coroutine, Iterator, Sequence
 
     from starlette.requests import Request
 
     from moonbox.errors import ScriptError
+
+T = TypeVar("T")
 
 _LONGEST = 1_000
 CODE_STATUS = {
@@ -124,6 +128,26 @@ def refusing(status: int, code: str, *errors: type[Exception]) -> Iterator[None]
         yield
     except errors as problem:
         raise Refused(status, code, str(problem)) from None
+
+
+async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """The result of the work. It is cancelled when the client goes away, which raises ClientDisconnect."""
+
+    async def wait_for_end() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    task, end = asyncio.ensure_future(work), asyncio.ensure_future(wait_for_end())
+    try:
+        await asyncio.wait((task, end), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientDisconnect
+        return task.result()
+    finally:
+        end.cancel()
+        if not task.done():
+            task.cancel()
+            await asyncio.wait((task,))
 
 
 def failure(status: int, code: str, message: str, *, headers: dict[str, str] | None = None, **more: Any) -> JsonAnswer:

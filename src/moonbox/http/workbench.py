@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import re
 import threading
 from collections import OrderedDict
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from starlette.responses import Response
 
 from moonbox.audit.query import RunSummary
+from moonbox.audit.records import Call, Run
 from moonbox.audit.sinks import SinkAround
 from moonbox.codemode.sessions import TooManySessions
 from moonbox.durable.approvals import Answered, Approvals, Question
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from moonbox.audit.records import Run
     from moonbox.audit.sinks import Sink
     from moonbox.http.playground import Session
     from moonbox.knowledge.base import KnowledgeBase
@@ -46,8 +48,11 @@ if TYPE_CHECKING:
     from moonbox.runs.decisions import ToolCall
 
 _RUNS_WITH_MEDIA = 1_000
+_MOST_WAITING = 1_000
 _COMPILING = Limits(timeout=2.0, max_tool_calls=0)
 _SHOWN_MEDIA = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_MAX_FOLLOWED = 64
+_NUMBER = re.compile(r"\d{0,9}", re.ASCII)
 _BY = "console"  # it has no accounts: whoever has signed in
 _DECISIONS = ("allow", "always", "edit", "deny")
 
@@ -76,6 +81,7 @@ class Workbench:
         self._media = MediaStore()
         self._media_of_runs: OrderedDict[str, list[dict[str, Any]]] = OrderedDict()
         self._asked: dict[str, dict[str, Any]] = {}
+        self._waiting: OrderedDict[str, Run] = OrderedDict()
         self._lock = threading.Lock()
         self._sandboxes: dict[str, Sandbox] = {}
         self._compilers: dict[str, Sandbox] = {}
@@ -136,6 +142,12 @@ class Workbench:
             handles = self._media_of_runs.get(run, [])
         return [handle for handle in handles if self._media.get(handle) is not None]
 
+    def going(self) -> list[Run]:
+        """What is known of the runs that have not ended: those of the playground, and those that asked a person."""
+        with self._lock:
+            waiting = list(self._waiting.values())
+        return [*self.playground.going(), *waiting]
+
     def question(self, question: Question) -> dict[str, Any]:
         """A question with the session that it belongs to."""
         session = "" if self._playground is None else self._playground.session_of(question.repl)
@@ -154,9 +166,7 @@ class Workbench:
     def resume(self, run: str, in_flight: str | None) -> Run:
         """Continue a run of the journal that a crash cut off, with the Sandbox of its language."""
         journal = next(iter(self._sandboxes.values())).journal
-        repl = journal.find_run(run)
-        language = next(known.language for known in journal.repls() if known.id == repl)
-        return self._sandbox(language).resume(run, in_flight)
+        return self._sandbox(journal.language(run)).resume(run, in_flight)
 
     def close(self) -> None:
         """End the streams, and the Sandboxes that were made here."""
@@ -196,12 +206,29 @@ class Workbench:
                 self._media_of_runs[run.id] = media_of(run)
                 while len(self._media_of_runs) > _RUNS_WITH_MEDIA:
                     self._media_of_runs.popitem(last=False)
+        with self._lock:
+            self._waiting.pop(run.id, None)
+        self.events.publish(Event("run", RunSummary.of(run).to_dict()))
+
+    def _wait(self, question: Question) -> None:
+        """A run outside of the playground asks: from now on it is among the runs, although its record comes later."""
+        call = Call(question.index, question.tool, question.arguments, "in_flight", started=question.asked)
+        source, language = (question.source, question.language) if question.source else (question.tool, "direct")
+        known: Any = {"language": language, "started": question.asked, "repl": question.repl, "labels": question.labels}
+        run = Run(question.run, source, calls=(call,), running=True, **known)
+        with self._lock:
+            self._waiting[run.id] = run
+            while len(self._waiting) > _MOST_WAITING:
+                self._waiting.popitem(last=False)
         self.events.publish(Event("run", RunSummary.of(run).to_dict()))
 
     def _tell(self, change: Question | Answered) -> None:
         if isinstance(change, Question):
             self._asked[change.id] = {"run": change.run, "arguments": to_jsonable(change.arguments), "edited": None}
-            self.events.publish(Event("approval", self.question(change)))
+            asked = self.question(change)
+            if change.run and not asked["session"]:
+                self._wait(change)
+            self.events.publish(Event("approval", asked))
         else:
             self.events.publish(Event("answered", self.answered(change)))
             known = {each.id for each in self.approvals.pending()} | {each.id for each in self.approvals.answered()}
@@ -227,15 +254,11 @@ class WorkbenchApi:
         self._bench = workbench
 
     async def events(self, request: Request) -> Response:
-        bench, id = self._bench, text(request, "session") or ""
-        after = number(request, "after", 0, 10**9)
-        last = request.headers.get("last-event-id", "")
-        if last.isascii() and last.isdigit() and len(last) < 12:
-            after = max(after, int(last))
-        session = bench.playground.get(id)
+        bench, wanted = self._bench, _followed(request)
+        known = [(session, after) for id, after in wanted.items() if (session := bench.playground.get(id)) is not None]
         await bench.watch_trail()
-        past = tuple if session is None else functools.partial(session.past, after)
-        return event_stream(bench.events.subscribe(id, past))
+        past = [functools.partial(session.past, after) for session, after in known]
+        return event_stream(bench.events.subscribe(wanted, lambda: [event for each in past for event in each()]))
 
     async def open_session(self, request: Request) -> Response:
         body = await json_object(request)
@@ -362,6 +385,21 @@ class WorkbenchApi:
         if self._bench.knowledge is None:
             raise Refused(404, "not_found", "no knowledge base is configured")
         return self._bench.knowledge
+
+
+def _followed(request: Request) -> dict[str, int]:
+    """The sessions that a stream follows, each with the number of the last event that is known."""
+    ids = [id for id in (text(request, "session") or "").split(",") if id]
+    numbers = (text(request, "after") or "").split(",")
+    last = request.headers.get("last-event-id", "").rpartition(":")
+    if len(ids) > _MAX_FOLLOWED or not all(_NUMBER.fullmatch(each) for each in numbers):
+        raise Refused(
+            400, "invalid", f"follow at most {_MAX_FOLLOWED} sessions; after has a number for each, with commas"
+        )
+    wanted = {id: int(number or 0) for id, number in zip_longest(ids, numbers[: len(ids)], fillvalue="")}
+    if last[0] in wanted and last[2] and _NUMBER.fullmatch(last[2]):
+        wanted[last[0]] = max(wanted[last[0]], int(last[2]))
+    return wanted
 
 
 _BINARY = "application/octet-stream"

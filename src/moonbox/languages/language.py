@@ -257,8 +257,11 @@ class Language(Struct, frozen=True, kw_only=True):
     vocabulary: Callable[[], Vocabulary] | None = None
     """The words that the checker knows."""
     look: Callable[..., tuple[tuple[Finding, ...], frozenset[str] | None]] | None = None
-    """(source, view, names, open_names): checks a script instead of `program`; the findings, and the globals that it
-    sets, None where these are not known. `names` are globals that exist; with `open_names` there may be more."""
+    """(source, view, names, open_names, read): checks a script instead of `program`; the findings, and the globals that
+    it sets, None where these are not known. `names` are globals that exist; with `open_names` there may be more. `read`
+    is the chore "facts" of `reader`, or None."""
+    reader: str = ""
+    """The module that reads scripts for `look`, in a process of its own: see worker/chores.py."""
     engine_checks: bool = False
     """Whether its engine finds more than the checker, such as wrong types; `Repl.check` asks a worker then."""
     runtime: Callable[[], str] | None = None

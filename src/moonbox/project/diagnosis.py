@@ -220,11 +220,11 @@ def _journal(config: Config) -> Check:
         journal = open_journal(config, create=False)
         if journal is None:
             return Check("journal", False, "[journal] has neither path nor url: no run is taken down")
-        runs = journal.runs()
+        runs = journal.count_runs()
         journal.close()
     except MoonboxError as problem:
         return Check("journal", type(problem) is UsageError, str(problem))  # no file yet: the first run makes it
-    return Check("journal", True, f"{journal.name} can be read: {counted(len(runs), 'run')}")
+    return Check("journal", True, f"{journal.name} can be read: {counted(runs, 'run')}")
 
 
 def _tool_scripts(config: Config) -> list[Check]:

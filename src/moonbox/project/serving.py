@@ -116,6 +116,7 @@ def run_http(
         announce(f"serving MCP on {address}/mcp" + (f"; the HTTP API requires {_NAMES}" if lacks_names else ""))
         if bench is not None:
             announce(f"the console is at {address}/console/")
+        logging.getLogger("mcp.server.streamable_http").addFilter(_is_no_disconnect)
         AppStatus.enable_automatic_graceful_drain = False  # it cuts off calls that are in progress
         serve_app(app, listening, on_exit=bench.close if bench is not None else None, wind_down=server.wind_down)
 
@@ -184,6 +185,7 @@ def serve_app(
         import uvicorn
     except ImportError:
         raise MissingExtra("uvicorn", "serve", "serving over HTTP") from None
+    from moonbox.project.connections import ReadConnection
 
     class Server(uvicorn.Server):
         def handle_exit(self, sig: int, frame: Any) -> None:
@@ -201,6 +203,7 @@ def serve_app(
         _logged(app),
         log_config=None,
         access_log=False,
+        http=ReadConnection,
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=_GRACE + _LAST_ANSWERS,
@@ -211,11 +214,20 @@ def serve_app(
         Server(options).run(sockets=[listening])
 
 
+def _is_no_disconnect(record: logging.LogRecord) -> bool:
+    """A filter of the SDK's log, which has a traceback for each client that goes away in the middle of its request."""
+    from starlette.requests import ClientDisconnect
+
+    return record.exc_info is None or not isinstance(record.exc_info[1], ClientDisconnect)
+
+
 def _logged(app: Any) -> Any:
     """The ASGI application, which logs each HTTP request without its query, which may hold a key.
 
-    A request that the end of the server stops is answered, where it has no answer yet.
+    A request that the end of the server stops is answered, where it has no answer yet. A client that goes away before
+    its request is complete is no error.
     """
+    from starlette.requests import ClientDisconnect
     from starlette.responses import JSONResponse
 
     async def logged(scope: Any, receive: Any, send: Any) -> None:
@@ -236,6 +248,8 @@ def _logged(app: Any) -> Any:
             if not status:
                 problem = {"code": "unavailable", "message": "the server is being stopped, and the request with it"}
                 await JSONResponse({"error": problem}, 503)(scope, receive, watched)
+        except ClientDisconnect:
+            _HTTP.debug("the client has closed the connection")
         finally:
             ms = round((time.monotonic() - began) * 1000)
             fields = {"method": scope["method"], "path": scope["path"], "status": status, "ms": ms}

@@ -18,6 +18,7 @@ from moonbox.errors import JournalError, MoonboxError, UsageError, WorkerError
 from moonbox.media import MediaStore
 from moonbox.runs.blocking import BlockingDriver
 from moonbox.runs.calls import CallPath
+from moonbox.runs.clock import RunClock
 from moonbox.runs.environment import lower_inputs
 from moonbox.runs.execution import Execution
 from moonbox.runs.held_worker import HeldWorker
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     """Begins a recorded run again."""
 
 _KEPT_SOURCES = 20
+_REPLAY_SECONDS, _SLOWER = 60.0, 10.0
+"""A run that is repeated had ended by itself: it may take so long, and so much longer than it was allowed to."""
 
 
 class Runner:
@@ -196,6 +199,8 @@ class Runner:
         )
         record.give(settings.context, options)
         record.approve, record.on_progress = settings.approve, options.get("on_progress")
+        if repeats and limits.timeout is not None:  # this machine may be slower, or stall
+            record.clock = RunClock(_REPLAY_SECONDS + _SLOWER * limits.timeout)
         if not repeats:
             record.on_output = options.get("on_output")
             if services.records.sink is not None:
@@ -206,14 +211,14 @@ class Runner:
         execution = Execution(record, sources=self._sources, on_call=on_call, telemetry=telemetry)
         execution.options = options
         worker.loss_unseen = self.left_out = False
-        self._send(execution, link, inputs)
+        self._send(execution, link, inputs, was_admitted=recorded is not None and recorded.was_admitted)
         return execution
 
-    def _send(self, execution: Execution, link: Link, inputs: list[tuple[str, Any]]) -> None:
+    def _send(self, execution: Execution, link: Link, inputs: list[tuple[str, Any]], *, was_admitted: bool) -> None:
         """Give the worker the script, unless the check refuses it."""
         record, worker = execution.record, self.worker
         program = record.source.encode("utf-8", "replace")
-        refused = self.check.admit(execution, len(program), self.additions, inputs)
+        refused = self.check.admit(execution, len(program), self.additions, inputs, was_admitted=was_admitted)
         if refused is not None:
             execution.refuse(refused)
             return

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check.checker import Checker, refusal
@@ -14,7 +16,7 @@ from moonbox.worker.protocol import chunk_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from moonbox.check.tools import ToolView
+    from moonbox.check.tools import ScriptTools
     from moonbox.errors import ScriptError
     from moonbox.runs.calls import CallPath
     from moonbox.runs.environment import Additions
@@ -23,9 +25,11 @@ if TYPE_CHECKING:
     from moonbox.runs.services import ToolKnowledge
     from moonbox.runs.settings import Settings
     from moonbox.tools.toolbox import Toolbox
+    from moonbox.worker.chores import Chores
 
 _SOURCE_SHARE = 4  # the compiler holds a script more than once
 _MOST_KEPT = 64
+_SECONDS, _MEMORY, _MOST_READ = 5.0, 256 * 1024 * 1024, 4 * 1024 * 1024  # for reading a script
 _NONE: frozenset[str] = frozenset()
 
 
@@ -37,9 +41,10 @@ class ScriptCheck:
         self._tools = tools
         self._toolbox = toolbox
         self._enabled = settings.check if enabled is None else enabled
-        self._checker = Checker(settings.language, tools.latest_check)
+        reader = settings.language.reader
+        self._checker = Checker(settings.language, tools.latest_check, partial(_facts, reader) if reader else None)
         self._kept: dict[str, None] = {}  # globals with values that answers may have cut: see prelude/kept.lua
-        self._view: ToolView | None = None
+        self._view: ScriptTools | None = None
         self._names = _NONE
         self._names_of: Additions | None = None
 
@@ -58,9 +63,18 @@ class ScriptCheck:
         return self._checker.check(source, view, names)
 
     def admit(
-        self, execution: Execution, size: int, additions: Additions, inputs: Sequence[tuple[str, Any]] = ()
+        self,
+        execution: Execution,
+        size: int,
+        additions: Additions,
+        inputs: Sequence[tuple[str, Any]] = (),
+        *,
+        was_admitted: bool = False,
     ) -> EngineError | ScriptError | None:
-        """Why the script, of `size` bytes, cannot be run; None where it can. Notes go into the record."""
+        """Why the script, of `size` bytes, cannot be run; None where it can. Notes go into the record.
+
+        One that is run again `was_admitted` when its tools were others, perhaps.
+        """
         source, limits = execution.record.source, execution.calls.limits
         if size > limits.max_source:
             message = f"the script has {size} bytes; max_source is {limits.max_source}"
@@ -74,7 +88,7 @@ class ScriptCheck:
         findings = self.findings(source, additions, inputs)
         if findings:
             execution.record.notes = tuple(finding for finding in findings if finding.severity == "note")
-            if (refused := refusal(findings, source)) is not None:
+            if not was_admitted and (refused := refusal(findings, source)) is not None:
                 return refused
         self._checker.remember(source)
         return None
@@ -111,6 +125,24 @@ class ScriptCheck:
             names = frozenset((*opened, *added))
             self._tools.added_names = additions, names  # in one step: threads that come between do no harm
         return names
+
+
+def _facts(reader: str, source: str) -> Any:
+    """What the check asks of a script, read by a chore; None where that fails, as of a text that cannot be read."""
+    from moonbox.worker.chores import ChoreFailed
+
+    try:
+        text = source.encode("utf-8", "replace").decode()
+        return _chores(os.getpid(), reader).run("facts", text, seconds=_SECONDS, answer=_MOST_READ)
+    except ChoreFailed:
+        return None
+
+
+@cache
+def _chores(pid: int, reader: str) -> Chores:  # a fork of the process needs one of its own
+    from moonbox.worker.chores import Chores
+
+    return Chores(reader, memory=_MEMORY)
 
 
 def engine_findings(source: str, worker: HeldWorker, calls: CallPath, additions: Additions) -> tuple[Finding, ...]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
     from moonbox.audit.telemetry import Telemetry
-    from moonbox.check.tools import ToolView
+    from moonbox.check.tools import ScriptTools
     from moonbox.cluster.membership import Membership
     from moonbox.errors import ToolError
     from moonbox.languages.registry import Language
@@ -90,7 +90,7 @@ class Derived:
 
     search: ToolSearch | None = None
     """The index of the toolbox: making one takes long."""
-    view: ToolView | None = None
+    view: ScriptTools | None = None
     """The toolbox as scripts see it."""
 
 
@@ -115,14 +115,14 @@ class ToolKnowledge:
             derived.search = ToolSearch(toolbox)
         return derived.search
 
-    def view(self, toolbox: Toolbox) -> ToolView:
+    def view(self, toolbox: Toolbox) -> ScriptTools:
         """The toolbox as its scripts see it now."""
         derived = self._derived(toolbox)
         view = derived.view
         if view is None or view.revision != toolbox.revision:
-            from moonbox.check.tools import ToolView
+            from moonbox.check.tools import ScriptTools
 
-            view = derived.view = ToolView(toolbox, self._language, self.learned)
+            view = derived.view = ScriptTools(toolbox, self._language, self.learned)
         return view
 
     def _derived(self, toolbox: Toolbox) -> Derived:

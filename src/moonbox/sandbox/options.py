@@ -232,10 +232,10 @@ def open_source(
 def load_checker(language: str) -> None:
     """Load what looks at scripts, which is done with the first look: once for each language."""
     from moonbox.check.checker import Checker
-    from moonbox.check.tools import ToolView
+    from moonbox.check.tools import ScriptTools
 
     spoken = language_named(language)
-    Checker(spoken).check(" ", ToolView(Toolbox(), spoken))
+    Checker(spoken).check(" ", ScriptTools(Toolbox(), spoken))
 
 
 def close_parts(owner: int, *parts: Pool | Threads | LoopThread | Sink | Journal | None) -> None:

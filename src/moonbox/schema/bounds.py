@@ -16,7 +16,7 @@ from moonbox.schema.document import roles
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from moonbox.schema.document import Document, Schema
+    from moonbox.schema.document import Schema, SchemaDocument
 
 MOST_WORK = 1_500_000
 """For one call of the validator: about 40 ms."""
@@ -43,7 +43,7 @@ class TooCostly(Exception):
 class Estimate:
     """The work of a schema and of its parts, in looks at one value. Raises TooCostly where it is above the bounds."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: SchemaDocument) -> None:
         self._document = document
         self._bases: list[Schema] = [document.root]
         self._anchors: dict[str, list[Schema]] = {}
@@ -206,7 +206,7 @@ def size(value: Any, most: int, *, texts: bool) -> int:
     return count
 
 
-def refusal(document: Document) -> str | None:
+def refusal(document: SchemaDocument) -> str | None:
     """Why a schema is not used, in words that follow its name; None if it is within the bounds."""
     try:
         Estimate(document)

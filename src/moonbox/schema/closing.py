@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from moonbox.schema.document import Document, Schema, parts, with_parts
+from moonbox.schema.document import Schema, SchemaDocument, parts, with_parts
 
 _Mode = Literal["whole", "part", "condition"]
 """The schema of a value; one of several of the same value; a question about a value, to be left as it is."""
@@ -44,7 +44,7 @@ class _Unclosable(Exception):
     """A schema that is too large, or whose references cannot be followed."""
 
 
-class _Known(NamedTuple):
+class _KnownKeys(NamedTuple):
     """The keys that the parts of a schema know; as dicts, which keep their order."""
 
     declared: dict[str, None]
@@ -56,7 +56,7 @@ class _Known(NamedTuple):
 
 class _Closer:
     def __init__(self, root: dict[str, Any]) -> None:
-        self.root, self.document = root, Document(root)
+        self.root, self.document = root, SchemaDocument(root)
         declared = root.get("$schema")
         self.refs_stand_alone = isinstance(declared, str) and any(draft in declared for draft in _OLD_DRAFTS)
         self.left = _MOST_SCHEMAS
@@ -116,7 +116,7 @@ class _Closer:
     def closed(self, schema: dict[str, Any], walked: dict[str, Any]) -> dict[str, Any]:
         if self.delegates(schema) or schema.keys() & {"additionalProperties", "unevaluatedProperties"}:
             return walked
-        known = _Known({}, {}, {})
+        known = _KnownKeys({}, {}, {})
         if not self.collect(schema, known, set()) or not known.declared:
             return walked
         names = known.declared | known.mentioned
@@ -129,7 +129,7 @@ class _Closer:
             rule = {"anyOf": [rule, *({"pattern": pattern} for pattern in patterns)]}
         return {**walked, "allOf": [*walked.get("allOf", ()), {"propertyNames": rule}]}
 
-    def collect(self, schema: Schema, known: _Known, seen: set[int]) -> bool:
+    def collect(self, schema: Schema, known: _KnownKeys, seen: set[int]) -> bool:
         """Gather the keys that a schema and its parts know; False where one allows keys that it does not name."""
         if not isinstance(schema, dict) or id(schema) in seen:
             return True

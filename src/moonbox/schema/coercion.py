@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from moonbox.schema.document import Document, Kinds, Schema, accepts, elements
+from moonbox.schema.document import Kinds, Schema, SchemaDocument, accepts, elements
 
 Coerce = Callable[[Any], Any]
 OTHER_NAMES = "otherNames"
@@ -29,7 +29,7 @@ OTHER_NAMES = "otherNames"
 Path = tuple[str | int, ...]
 
 
-def compile_coercion(document: Document) -> Coerce | None:
+def compile_coercion(document: SchemaDocument) -> Coerce | None:
     """A function that coerces a value for this schema; None when there is nothing it could ever change."""
     return _Compiler(document).compile(document.root)
 
@@ -57,7 +57,7 @@ def is_json(value: Any) -> bool:
     return True
 
 
-class Refused(Exception):
+class NotJson(Exception):
     """A value that JSON cannot express, in a place where the schema would have to judge it."""
 
     def __init__(self, path: Path, reason: str) -> None:
@@ -65,10 +65,10 @@ class Refused(Exception):
         self.path, self.reason = path, reason
 
 
-def json_form(value: Any, document: Document, schema: Schema = ..., path: Path = ()) -> Any:
+def json_form(value: Any, document: SchemaDocument, schema: Schema = ..., path: Path = ()) -> Any:
     """The value for the validator: what JSON cannot express is replaced where the schema says nothing about it.
 
-    Raises Refused where the schema does. The schema is followed only along keywords that leave no doubt about which
+    Raises NotJson where the schema does. The schema is followed only along keywords that leave no doubt about which
     part of it judges which part of the value.
     """
     schema = document.root if schema is ... else schema
@@ -80,7 +80,7 @@ def json_form(value: Any, document: Document, schema: Schema = ..., path: Path =
     if not isinstance(value, list | dict) or not isinstance(schema, dict) or schema.keys() - _PLAIN_KEYWORDS:
         if is_json(value):
             return value
-        raise Refused(path, _reason(value))
+        raise NotJson(path, _reason(value))
     if isinstance(value, list):
         heads, rest = schema.get("prefixItems") or [], schema.get("items", True)
         return [
@@ -88,7 +88,7 @@ def json_form(value: Any, document: Document, schema: Schema = ..., path: Path =
             for at, item in enumerate(value)
         ]
     if not all(type(name) is str and _is_text(name) for name in value):
-        raise Refused(path, _reason(value))
+        raise NotJson(path, _reason(value))
     named, rest = schema.get("properties") or {}, schema.get("additionalProperties", True)
     return {name: json_form(item, document, named.get(name, rest), (*path, name)) for name, item in value.items()}
 
@@ -107,7 +107,7 @@ def stand_in(value: Any) -> Any:
 
 
 class _Compiler:
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: SchemaDocument) -> None:
         self.document = document
         self.refs: dict[str, Coerce | None] = {}
         self.open: set[str] = set()
@@ -290,14 +290,14 @@ def _says_nothing(schema: Schema) -> bool:
     return schema is True or (isinstance(schema, dict) and schema.keys() <= _ANNOTATIONS)
 
 
-def _target(schema: Schema, document: Document) -> Schema:
+def _target(schema: Schema, document: SchemaDocument) -> Schema:
     """The schema behind a reference; what stands beside the reference would apply too, so that it must say nothing."""
     if isinstance(schema, dict) and "$ref" in schema and schema.keys() - _ANNOTATIONS != {"$ref"}:
         return None
     return document.deref(schema)
 
 
-def _is_binary(schema: Schema, document: Document) -> bool:
+def _is_binary(schema: Schema, document: SchemaDocument) -> bool:
     """Whether the schema accepts every string of bytes."""
     if not isinstance(schema, dict):
         return False

@@ -32,7 +32,7 @@ _NAMED_PARTS = frozenset(
 )
 
 
-class Document:
+class SchemaDocument:
     """A schema together with what its `$ref`s lead to.
 
     What is worked out about a part is kept, so that a schema costs no more than its own size however often it is asked.
@@ -223,7 +223,7 @@ def object_schema(name: str, schema: Any) -> dict[str, Any]:
         )
     if not schema:
         return {"type": "object", "properties": {}}
-    declared = Document(schema).kinds(schema)
+    declared = SchemaDocument(schema).kinds(schema)
     if declared is not None and "object" not in declared:
         raise ToolDefinitionError(
             f"tool {name!r}: parameters must be a JSON Schema of type object, not {'|'.join(sorted(declared))}"

@@ -209,10 +209,10 @@ class LearnedShapes:
 
 def shape_of(value: Any, *, hides: Callable[[str], bool] | None = None) -> dict[str, Any]:
     """The shape of one value."""
-    return _Reader(hides).shape(value, 0)
+    return _ShapeReader(hides).shape(value, 0)
 
 
-class _Reader:
+class _ShapeReader:
     def __init__(self, hides: Callable[[str], bool] | None) -> None:
         self.hides = hides
         self.nodes = 0

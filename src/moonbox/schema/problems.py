@@ -15,7 +15,7 @@ from typing import Any
 
 from moonbox import compact
 from moonbox.languages.language import is_identifier
-from moonbox.schema.document import Document, Kinds, Schema, accepts, elements, kind_of, listed
+from moonbox.schema.document import Kinds, Schema, SchemaDocument, accepts, elements, kind_of, listed
 from moonbox.schema.type_reader import type_text
 from moonbox.suggest import nearest, suggestion
 from moonbox.wording import counted
@@ -47,7 +47,9 @@ def is_known(value: Any) -> bool:
     return all(map(is_known, value)) if isinstance(value, list) else value is not UNKNOWN
 
 
-def find_problems(document: Document, value: Any, fits: Fits, *, first_index: int = 0, name: str = "") -> list[str]:
+def find_problems(
+    document: SchemaDocument, value: Any, fits: Fits, *, first_index: int = 0, name: str = ""
+) -> list[str]:
     """At most `MOST_PROBLEMS` problems as lines such as `items[3].price: expected number, got "x" (string)`.
 
     `name` is what the value itself is called.
@@ -89,7 +91,7 @@ def short(value: Any, longest: int = 60) -> str:
 
 
 class _Walker:
-    def __init__(self, document: Document, fits: Fits, first_index: int) -> None:
+    def __init__(self, document: SchemaDocument, fits: Fits, first_index: int) -> None:
         self.document, self.fits, self.first_index = document, fits, first_index
         self.problems: list[tuple[str, str]] = []
         self.open: set[tuple[int, tuple[str | int, ...]]] = set()
@@ -247,7 +249,7 @@ class _Walker:
                 self.walk(part, item, (*path, index))
 
 
-def _tag(document: Document, branches: list[Schema], value: Any) -> tuple[str, list[Any]] | None:
+def _tag(document: SchemaDocument, branches: list[Schema], value: Any) -> tuple[str, list[Any]] | None:
     """The key whose listed values tell all branches of a union for objects apart, and those values.
 
     None where there is no such key, or where it has one of the values.
@@ -272,7 +274,7 @@ def _meant(value: Any, options: list[Any]) -> str:
     return suggestion(value, [str(option) for option in options]) if isinstance(value, str) else ""
 
 
-def _takes_bytes(schema: dict[str, Any], wanted: Kinds, document: Document) -> bool:
+def _takes_bytes(schema: dict[str, Any], wanted: Kinds, document: SchemaDocument) -> bool:
     """Whether a string that is not text may stand here: where anything may, or where the schema says binary."""
     if wanted is None or schema.get("format") == "binary":
         return True

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from moonbox.languages.language import SHORT
 from moonbox.schema.document import listed
 from moonbox.schema.facts import allowed_values, remark
-from moonbox.schema.types import Fact, Shape, Template, TypeBook, joined, type_name
+from moonbox.schema.types import Remark, Shape, Template, TypeBook, joined, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from moonbox.languages.language import Notation
-    from moonbox.schema.document import Document, Schema
+    from moonbox.schema.document import Schema, SchemaDocument
 
 _PLAIN = frozenset({"string", "integer", "number", "boolean", "null"})
 _MOST_CHOICES = 20
@@ -29,7 +29,7 @@ _MOST_FIELDS_IN_MESSAGES = 16
 _WORDS = frozenset({"$ref", "$defs", "definitions", "title", "description", "default", "examples", "$schema"})
 
 
-def type_text(schema: Schema, document: Document, *, nested: int = 1, notation: Notation = SHORT) -> str:
+def type_text(schema: Schema, document: SchemaDocument, *, nested: int = 1, notation: Notation = SHORT) -> str:
     """A schema as a short type, so many levels deep: `integer|null`, `"a"|"b"`, `{id: integer, tags?: string[]}`."""
     book = TypeBook(most_fields=_MOST_FIELDS_IN_MESSAGES, notation=notation)
     return book.plain(Reader(book, document, depth=nested).read(schema))
@@ -38,7 +38,9 @@ def type_text(schema: Schema, document: Document, *, nested: int = 1, notation: 
 class Reader:
     """Reads the schemas of one document into templates of a book; only so deep where a depth is given."""
 
-    def __init__(self, book: TypeBook, document: Document, *, facts: bool = False, depth: int | None = None) -> None:
+    def __init__(
+        self, book: TypeBook, document: SchemaDocument, *, facts: bool = False, depth: int | None = None
+    ) -> None:
         self._book = book
         self._notation = book.notation
         self._word = book.notation.word
@@ -99,7 +101,7 @@ class Reader:
         if (form := self._of_text.get(template)) and (values := allowed_values(words)):
             template = form((self._notation.either.join(map(self._notation.constant, values)),))
         said = remark(name, words, self._document.said(schema, "format")) if self._facts else ""
-        fact = (Fact(f" ({said})"),) if said and self._book.is_new(name, said) else ()
+        fact = (Remark(f" ({said})"),) if said and self._book.is_new(name, said) else ()
         return (*template, *fact)
 
     def _target(self, schema: Schema) -> Schema:

@@ -33,7 +33,7 @@ NO_NAME = "Type"
 """The name of a type that its places call differently."""
 
 
-class Fact(str):
+class Remark(str):
     """A remark within a template: it says nothing about the type."""
 
 
@@ -152,7 +152,7 @@ class TypeBook:
             key.append(None)
             for piece in self.shapes[at].body:
                 if isinstance(piece, str):
-                    key += () if isinstance(piece, Fact) else (piece,)
+                    key += () if isinstance(piece, Remark) else (piece,)
                 elif self.shapes[piece].kind >= 0:
                     key.append((self.shapes[piece].kind,))
                 else:
@@ -223,7 +223,7 @@ def type_name(text: str) -> str:
 
 def bare(template: Template) -> Template:
     """A template without remarks."""
-    return tuple(piece for piece in template if not isinstance(piece, Fact))
+    return tuple(piece for piece in template if not isinstance(piece, Remark))
 
 
 def joined(between: str, parts: list[Template]) -> Template:

@@ -9,14 +9,16 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from moonbox.schema.bounds import BACKTRACKS, Estimate, TooCostly
+from moonbox.schema.bounds import BACKTRACKS, ORDINARY, Estimate, TooCostly
 from moonbox.schema.coercion import stand_in
 from moonbox.schema.document import elements
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import jsonschema_rs
 
-    from moonbox.schema.document import Document, Schema
+    from moonbox.schema.document import Schema, SchemaDocument
 
 _MOST_PIECES = 1_000_000
 _OUTERMOST = frozenset({"type", "minItems", "maxItems", "minProperties", "maxProperties", "required"})
@@ -42,7 +44,7 @@ class Invalid(Exception):
 class Validator:
     """A schema to compare values with. Bounds do not apply to the host program's `own` schemas."""
 
-    def __init__(self, document: Document, *, own: bool = False) -> None:
+    def __init__(self, document: SchemaDocument, *, own: bool = False) -> None:
         self._document, self._own = document, own
         self._parts: dict[tuple[str, int], jsonschema_rs.Validator | None] = {}
 
@@ -50,11 +52,17 @@ class Validator:
         """Raise Invalid if the schema is not valid, TooCostly if it is not used."""
         _ = self._whole
 
-    def is_valid(self, value: Any) -> bool:
-        """Whether the value fits. Raises ValueError or TypeError for what JSON cannot express."""
+    @cached_property
+    def is_valid(self) -> Callable[[Any], bool]:
+        """Whether a value fits. Raises ValueError or TypeError for what JSON cannot express."""
+        whole, estimate = self._whole
+        at_once = estimate is None or estimate.looks(self._document.root) <= ORDINARY
+        return whole.is_valid if at_once else self._is_valid
+
+    def _is_valid(self, value: Any) -> bool:
         whole, estimate = self._whole
         if estimate is None or estimate.affords(self._document.root, value):
-            return bool(whole.is_valid(value))
+            return whole.is_valid(value)
         return _Pieces(self._document, estimate, self._part).fits(self._document.root, value)
 
     def fits(self, rule: dict[str, Any], value: Any) -> bool:
@@ -112,7 +120,7 @@ class Validator:
 class _Pieces:
     """A value that is compared with a schema member by member, each at once if that is quick."""
 
-    def __init__(self, document: Document, estimate: Estimate, part: Any) -> None:
+    def __init__(self, document: SchemaDocument, estimate: Estimate, part: Any) -> None:
         self._document, self._estimate, self._part = document, estimate, part
         self._left = _MOST_PIECES
 

@@ -21,8 +21,9 @@ from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolE
 from moonbox.languages.explanations import without_line
 from moonbox.languages.registry import language
 from moonbox.limits import Limits
+from moonbox.schema.bounds import refusal
 from moonbox.schema.coercion import compile_coercion
-from moonbox.schema.document import Document
+from moonbox.schema.document import SchemaDocument
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition, file_stamp, read_source, script_repl
 from moonbox.tools.function import Context
@@ -200,7 +201,8 @@ class ScriptLibrary(Closing):
             return definition, not follows or _SHADOWED.search(source) is not None
 
     def _make_tool(self, key: str, settings: ScriptSettings, definition: ScriptDefinition, source: str) -> Tool:
-        fit = compile_coercion(Document(definition.returns)) if definition.returns else None
+        document = SchemaDocument(definition.returns)
+        fit = None if refusal(document) else compile_coercion(document)
 
         def call(arguments: dict[str, Any], context: Context | None = None) -> Any:
             value = self._value(self._loaded.get(key), arguments, context or Context())

@@ -1,4 +1,7 @@
-"""The arguments of an operation: the schema that a tool has for them, and how they are written into a request."""
+"""The arguments of an operation: the schema that a tool has for them, and how they are written into a request.
+
+They are written here because HTTP clients know one style of OpenAPI's, and servers' libraries (openapi-core) only read.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from moonbox.wording import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from moonbox.sources.specification import Operation, Schemas, Specification
+    from moonbox.sources.specification import HttpOperation, Schemas, Specification
 
 _STYLES = {
     "path": ("simple",),
@@ -55,7 +58,7 @@ class Written(NamedTuple):
 class Arguments:
     """The arguments of one operation. Raises ToolDefinitionError where it has what is not supported."""
 
-    def __init__(self, operation: Operation, specification: Specification, schemas: Schemas) -> None:
+    def __init__(self, operation: HttpOperation, specification: Specification, schemas: Schemas) -> None:
         self._path = operation.path
         self._parameters: list[_Parameter] = []
         self._properties: dict[str, Any] = {}

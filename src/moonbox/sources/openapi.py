@@ -17,7 +17,7 @@ from moonbox.net.addresses import NetError, parse_target
 from moonbox.net.client import Request
 from moonbox.sources.arguments import Arguments
 from moonbox.sources.service import Origin, WebService, client
-from moonbox.sources.specification import MAX_BYTES, Operation, Schemas, Specification, fields, items, parse
+from moonbox.sources.specification import MAX_BYTES, HttpOperation, Schemas, Specification, fields, items, parse
 from moonbox.tools.function import Context, injections, plan_call
 from moonbox.tools.hints import Hints
 from moonbox.tools.naming import LONGEST_NAME
@@ -120,7 +120,7 @@ def _tools(
 
 
 def _tool(
-    operation: Operation,
+    operation: HttpOperation,
     name: str,
     arguments: Arguments,
     returns: dict[str, Any] | None,
@@ -166,7 +166,7 @@ def _with_next(returns: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": ["items"], "$defs": returns.get("$defs", {})}
 
 
-def _returns(operation: Operation, specification: Specification, schemas: Schemas) -> dict[str, Any] | None:
+def _returns(operation: HttpOperation, specification: Specification, schemas: Schemas) -> dict[str, Any] | None:
     """The schema of the first answer of success that is JSON."""
     for status, answer in sorted(fields(operation.data.get("responses")).items()):
         if status.startswith("2"):
@@ -176,7 +176,7 @@ def _returns(operation: Operation, specification: Specification, schemas: Schema
     return None
 
 
-def _matches(pattern: str, operation: Operation, name: str) -> bool:
+def _matches(pattern: str, operation: HttpOperation, name: str) -> bool:
     """`tag:issues`, `/repos/*`, `GET /repos/*`, or a name."""
     if pattern.startswith("tag:"):
         return any(fnmatchcase(tag, pattern[4:]) for tag in operation.tags)
@@ -186,7 +186,7 @@ def _matches(pattern: str, operation: Operation, name: str) -> bool:
     return fnmatchcase(name, pattern)
 
 
-def _name(operation: Operation, *, by_path: bool = False) -> str:
+def _name(operation: HttpOperation, *, by_path: bool = False) -> str:
     """From the operation id, without what repeats the tag, or the path and method as FastAPI appends them."""
     said = str(operation.data.get("operationId", ""))
     suffix = re.sub(r"\W", "_", operation.path) + "_" + operation.method.lower()
@@ -200,7 +200,7 @@ def _identifier(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]+", "_", text).strip("_")[:LONGEST_NAME]
 
 
-def _description(operation: Operation) -> str:
+def _description(operation: HttpOperation) -> str:
     said = [str(operation.data.get(key) or "").strip() for key in ("summary", "description")]
     said = [f"{text}." if text and text[-1].isalnum() else text for text in said if text]
     return "\n".join([*said, *["Deprecated."] * bool(operation.data.get("deprecated"))])[:_LONGEST_DESCRIPTION]

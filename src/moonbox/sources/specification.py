@@ -54,7 +54,7 @@ def _yaml_as_json(data: bytes) -> str:
         raise ValueError(f"reading it {problem.reason}") from None
 
 
-class Operation(NamedTuple):
+class HttpOperation(NamedTuple):
     """One operation, as the specification has it."""
 
     method: str
@@ -81,7 +81,7 @@ class Specification:
             raise UsageError(f"only OpenAPI 3.0 and 3.1 are supported; the specification has {one_line(version, 60)}")
         self.data, self.is_30 = data, version.startswith("3.0")
 
-    def operations(self, problems: list[str]) -> Iterator[Operation]:
+    def operations(self, problems: list[str]) -> Iterator[HttpOperation]:
         """The operations in their order; what is none is added to the problems."""
         count = 0
         for path, shared in fields(self.data.get("paths")).items():
@@ -91,7 +91,7 @@ class Specification:
                 problems.append(f"{one_line(path, 200)}: {problem}")
                 continue
             for method in (*_METHODS, "options", "trace"):
-                operation = Operation(method.upper(), path, fields(shared.get(method)), shared)
+                operation = HttpOperation(method.upper(), path, fields(shared.get(method)), shared)
                 count += method in shared
                 if method in shared and (method not in _METHODS or not operation.data or count > _MOST_OPERATIONS):
                     problems.append(f"{operation.where}: it is not a valid operation, or one too many")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import logging
 import re
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +17,8 @@ from moonbox.wording import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+
+    from moonbox.sources.attributes import Catalog
 
 CHANGES = "INSERT, UPDATE, DELETE, MERGE, CREATE, ALTER or DROP"
 _LONGEST = 100_000
@@ -26,12 +29,6 @@ _FILE = re.compile(r"[^/:][^:]*\.(csv|tsv|parquet|json|jsonl|ndjson)(\.gz)?", re
 _PLACEHOLDER = re.compile(r"\?(?![|&](?!\|))")
 """Not the operators `?|` and `?&` of PostgreSQL, but the first character of `?||`."""
 _OBJECTS = (None, "TABLE", "VIEW", "INDEX")
-_SLOW = {
-    "sqlite": {"strposition": "substr", "replace": "expression", "trim": "expression"},
-    "duckdb": {"like": "expression", "ilike": "expression", "glob": "expression", "levenshtein": "expression"},
-}
-"""Operations of a database that nothing interrupts, and their arguments by whose lengths the time is multiplied."""
-LONGEST_PATTERN = 200
 
 
 class Statement(NamedTuple):
@@ -50,9 +47,21 @@ def _known() -> frozenset[str]:
 
 
 def check(
-    sql: str, params: Any, dialect: str, *, functions: Collection[str], folders: Sequence[str], write: bool
+    sql: str,
+    params: Any,
+    dialect: str,
+    *,
+    functions: Collection[str],
+    folders: Sequence[str],
+    write: bool,
+    allowed: tuple[Sequence[str], Sequence[str]] = ((), ()),
+    catalog: Catalog | None = None,
 ) -> Statement:
-    """Raises ArgumentError for every statement that is not known to be harmless, or with `write` to be a change."""
+    """Raises ArgumentError for every statement that is not known to be harmless, or with `write` to be a change.
+
+    `allowed` are the patterns of tables that it may name, and of those that it may not. `catalog` knows a database that
+    calls functions by a dot.
+    """
     try:
         import sqlglot
         from sqlglot import exp
@@ -78,9 +87,15 @@ def check(
         known = _known() | {name.upper() for name in functions}
         for node in list(tree.walk()):
             _check_node(node, exp, known, dialect, folders, write)
-            _check_pattern(node, exp, dialect, params)
+        if any(allowed):
+            for table in tree.find_all(exp.Table):
+                _check_table(table, exp, *allowed)
         values = _values(tree, exp, params, dialect)
         text = tree.sql(dialect=dialect, comments=False, unsupported_level=ErrorLevel.RAISE)
+        if catalog is not None:
+            from moonbox.sources.attributes import check_attributes
+
+            check_attributes(tree, text, catalog)
     except (SqlglotError, RecursionError) as problem:
         words = re.sub(r"\x1b\[\d*m", "", str(problem))
         raise ArgumentError(f"the statement cannot be read as {dialect}: {one_line(words, 300)}") from None
@@ -110,27 +125,56 @@ def _check_node(node: Any, exp: Any, known: frozenset[str], dialect: str, folder
         raise ArgumentError("tables of pg_catalog are not allowed; information_schema is")
 
 
-def _check_pattern(node: Any, exp: Any, dialect: str, params: Any) -> None:
-    """Raise ArgumentError where an operation that nothing interrupts could look for a long text."""
-    pattern = node.args.get(_SLOW.get(dialect, {}).get(node.key, ""))
-    if pattern is None:
+def _check_table(table: Any, exp: Any, include: Sequence[str], exclude: Sequence[str]) -> None:
+    """Raise ArgumentError for a table that the settings leave out. The names of earlier parts of WITH are no tables."""
+    name = ".".join(part.name for part in table.parts if isinstance(part, exp.Identifier)).lower()
+    if not name or is_file(name) or is_included(name, include, exclude):
         return
-    parts = list(pattern.walk())
-    written = [part.this for part in parts if isinstance(part, exp.Literal)]
-    given = list(params.values() if isinstance(params, dict) else params or ())
-    known = exp.Literal | exp.Null | exp.Placeholder | exp.Parameter | exp.Paren | exp.DPipe | exp.Concat
-    known |= exp.Lower | exp.Upper | exp.Cast | exp.DataType
-    texts = ["".join(written), *(text for text in given if isinstance(text, str | bytes))]
-    if not all(isinstance(part, known) for part in parts) or max(map(len, texts)) > LONGEST_PATTERN:
-        raise ArgumentError(
-            f"what {node.key.upper()} looks for must be written in the statement or given in params, "
-            f"with at most {LONGEST_PATTERN} characters"
-        )
+    if not table.db and _is_named_by_with(table):
+        return
+    raise ArgumentError(f"the table {one_line(name, 80)} is not offered here")
+
+
+def _is_named_by_with(table: Any) -> bool:
+    """Whether a name is that of a query of WITH, from where it stands."""
+    chain = [table]
+    while chain[-1].parent is not None:
+        chain.append(chain[-1].parent)
+    for place, node in enumerate(chain):
+        clause = node.args.get("with_")
+        if clause is None:
+            continue
+        own = chain[place - 2] if clause is chain[place - 1] else None  # it is inside of this query of the clause
+        for query in clause.expressions:
+            if query is own and not clause.args.get("recursive"):
+                break
+            if _exact(query.args["alias"].this) == _exact(table.this):
+                return True
+    return False
+
+
+def _exact(identifier: Any) -> str:
+    return str(identifier.this if identifier.args.get("quoted") else identifier.this.lower())
+
+
+def is_included(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
+    """Whether a table is offered. Patterns are names of tables, also with their schema, or `schema.*`."""
+    schema, _, table = name.lower().rpartition(".")
+    names = {name.lower(), f"{schema or 'public'}.{table}", f"{schema or 'main'}.{table}"}
+    names |= {table} if schema in ("", "public", "main") else set()
+    said = [[pattern.lower() for pattern in patterns] for patterns in (include, exclude)]
+    matches = [any(fnmatchcase(one, pattern) for one in names for pattern in patterns) for patterns in said]
+    return (not include or matches[0]) and not matches[1]
+
+
+def is_file(name: str) -> bool:
+    """Whether it is the name of a file that DuckDB reads."""
+    return _FILE.fullmatch(name) is not None
 
 
 def _whole(name: str, folders: Sequence[str]) -> str:
     """A file that is named relative to a granted folder, by its whole path; the database checks where it is."""
-    if not _FILE.fullmatch(name):
+    if not is_file(name):
         return name
     found = (f"{folder}/{name}" for folder in folders if Path(folder, name).exists())
     return next(found, f"{folders[0]}/{name}")

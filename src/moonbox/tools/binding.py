@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 from moonbox.errors import ArgumentError, ToolDefinitionError
 from moonbox.schema.bounds import TooCostly
 from moonbox.schema.closing import close
-from moonbox.schema.coercion import OTHER_NAMES, Coerce, Refused, compile_coercion, is_json, json_form, stand_in
-from moonbox.schema.document import NARRATION, Document, accepts
+from moonbox.schema.coercion import OTHER_NAMES, Coerce, NotJson, compile_coercion, is_json, json_form, stand_in
+from moonbox.schema.document import NARRATION, SchemaDocument, accepts
 from moonbox.schema.problems import REST, UNKNOWN, find_problems, is_known, path_text, short
 from moonbox.schema.validation import Invalid, Validator
 from moonbox.tools.signature import parameter_list
@@ -150,7 +150,7 @@ class Binder:
         return ArgumentError(f"invalid arguments for {tool}:\n{lines}\n{valid}", tool=tool)
 
     @cached_property
-    def document(self) -> Document:
+    def document(self) -> SchemaDocument:
         """The parameters' schema as it is judged: closed, and with all names of the fields of definitions."""
         closed = close(self.parameters)
         defined = closed.get("$defs") or {}
@@ -159,7 +159,7 @@ class Binder:
             for name, names in self._other_names.items()
             if isinstance(defined.get(name), dict)
         }
-        return Document({**closed, "$defs": {**defined, **named}} if named else closed)
+        return SchemaDocument({**closed, "$defs": {**defined, **named}} if named else closed)
 
     @cached_property
     def order(self) -> tuple[str, ...]:
@@ -253,7 +253,7 @@ class Binder:
             if self.typed:
                 return self._is_valid_typed(bound)
             return bool(self.validator.is_valid(bound if is_json(bound) else json_form(bound, self.document)))
-        except (Refused, ValueError, TypeError):
+        except (NotJson, ValueError, TypeError):
             return False
 
     def _is_valid_typed(self, bound: dict[str, Any]) -> bool:
@@ -270,7 +270,7 @@ class Binder:
         if not self.typed and not is_json(bound):
             try:
                 json_form(bound, self.document)
-            except Refused as refused:
+            except NotJson as refused:
                 return [f"{path_text(refused.path, first_index)}: {refused.reason}"]
         fits = self.validator.fits
         for keyword, rule in self.document.root.items():  # the rarer keywords: `not`, `if`, `contains`

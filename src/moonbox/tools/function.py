@@ -73,7 +73,7 @@ class Injected:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class FunctionParameter:
     """One parameter that a call can fill or that the host injects."""
 
     name: str
@@ -89,19 +89,19 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class InspectedFunction:
     """What a callable looks like from outside."""
 
     name: str
     doc: str | None
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[FunctionParameter, ...]
     returns: Any
     is_async: bool
     unbound: bool
     """It is a method written in a class body, without its instance yet."""
 
 
-def inspect_function(call: Callable[..., Any]) -> Function:
+def inspect_function(call: Callable[..., Any]) -> InspectedFunction:
     """Inspect a callable; raises ToolDefinitionError where it cannot be a tool."""
     import inspect  # here and below: it is slow to load, and a program may have no function to look at
 
@@ -124,7 +124,9 @@ def inspect_function(call: Callable[..., Any]) -> Function:
     if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
         returns = _rows(returns)
     doc = inspect.getdoc(target) or inspect.getdoc(inner)
-    return Function(name, doc, tuple(parameters[1:] if unbound else parameters), returns, is_async(call), unbound)
+    return InspectedFunction(
+        name, doc, tuple(parameters[1:] if unbound else parameters), returns, is_async(call), unbound
+    )
 
 
 def _rows(returns: Any) -> Any:
@@ -141,7 +143,7 @@ def is_async(call: Any) -> bool:
     return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(_caller(inner))
 
 
-def injections(call: Callable[..., Any]) -> tuple[Parameter, ...]:
+def injections(call: Callable[..., Any]) -> tuple[FunctionParameter, ...]:
     """The injected parameters of a callable that takes its arguments as one dict."""
     import inspect
 
@@ -158,8 +160,8 @@ class CallPlan:
 
     converter: Converter | None
     """None for a function that takes the whole dict as its one argument."""
-    injected: tuple[Parameter, ...] = ()
-    positional: tuple[Parameter, ...] = ()
+    injected: tuple[FunctionParameter, ...] = ()
+    positional: tuple[FunctionParameter, ...] = ()
     """Parameters that must be passed by position, in order."""
     spread: str | None = None
     """The `*args` parameter."""
@@ -214,7 +216,7 @@ class CallPlan:
         return filled
 
 
-def plan_call(parameters: tuple[Parameter, ...], converter: Converter | None) -> CallPlan:
+def plan_call(parameters: tuple[FunctionParameter, ...], converter: Converter | None) -> CallPlan:
     """Work out once how a function is called."""
     injected = tuple(item for item in parameters if item.injected is not None)
     if converter is None:
@@ -277,11 +279,13 @@ def _name(inner: Any) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(inner).__name__).lower()
 
 
-def _parameter(item: inspect.Parameter, hints: Mapping[str, Any]) -> Parameter:
+def _parameter(item: inspect.Parameter, hints: Mapping[str, Any]) -> FunctionParameter:
     annotation = hints.get(item.name, _given(item.annotation))
     if annotation is EMPTY or isinstance(annotation, str):
         annotation = Any
-    return Parameter(item.name, annotation, item.kind, _given(item.default), _injected_key(annotation, item.name))
+    return FunctionParameter(
+        item.name, annotation, item.kind, _given(item.default), _injected_key(annotation, item.name)
+    )
 
 
 def _given(value: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from moonbox.schema.document import Document, Schema
+    from moonbox.schema.document import Schema, SchemaDocument
     from moonbox.tools.tool import Tool
 
 PARAMETERS = {
@@ -50,7 +50,7 @@ def paging_form(tool: Tool) -> dict[str, str] | None:
     return form if limit is None else {**form, "limit": limit}
 
 
-def _fits(part: str, schema: Schema, document: Document) -> bool:
+def _fits(part: str, schema: Schema, document: SchemaDocument) -> bool:
     """Whether a parameter can be that part: pages and offsets are numbers."""
     kinds = document.kinds(schema)
     return part not in _NUMBERS or (kinds is not None and not kinds.isdisjoint({"integer", "number"}))

@@ -35,7 +35,7 @@ from moonbox.errors import ConversionError, ToolError
 from moonbox.failures import raise_failure
 from moonbox.schema.bounds import TooCostly
 from moonbox.schema.coercion import stand_in
-from moonbox.schema.document import Document, accepts
+from moonbox.schema.document import SchemaDocument, accepts
 from moonbox.schema.problems import find_problems, short
 from moonbox.schema.validation import Invalid, Validator
 from moonbox.values import ORDINARY, Packed, ValueLimits, pack, plain, refuse_constant
@@ -149,7 +149,7 @@ class ResultSchema:
     """The schema of a tool's results, to compare them with."""
 
     def __init__(self, tool: str, schema: dict[str, Any], *, own: bool = False) -> None:
-        self._tool, self._document, self._own = tool, Document(schema), own
+        self._tool, self._document, self._own = tool, SchemaDocument(schema), own
         kinds = self._document.kinds(schema)
         self._declared = "|".join(sorted(kinds or ()))
         self._others = {  # than those that it accepts
@@ -173,22 +173,23 @@ class ResultSchema:
         try:
             self._validator.check()
         except TooCostly as problem:
-            return f"the result of {self._tool} was not validated: {problem}"
+            return str(problem)
         except Invalid as problem:
             message = f"the result of {self._tool} cannot be validated: its schema is invalid: {problem}"
             raise ToolError(cut(message, LONGEST_MESSAGE), code="bad_result", tool=self._tool) from None
         return None
 
     def check(self, value: Any) -> str | None:
-        """Raise ToolError if the value does not fit. Return why it was not compared, if that would take too long."""
-        if (unused := self.check_schema()) is not None:
-            return unused
+        """Raise ToolError if the value does not fit. Return a remark if comparing it would take too long."""
+        reason = self.check_schema()
         value = stand_in(value)
         try:
-            if self._validator.is_valid(value):
+            if reason is None and self._validator.is_valid(value):
                 return None
         except TooCostly as problem:
-            return f"the result of {self._tool} was not validated: {problem}"
+            reason = str(problem)
+        if reason is not None:
+            return f"the result of {self._tool} was not validated: {reason}"
         problems = find_problems(self._document, value, self._validator.fits, name="result")
         text = problems[0] if problems else f"result: got {short(value, 200)}"
         message = f"the result of {self._tool} does not fit its declared type: {text}"

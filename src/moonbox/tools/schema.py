@@ -20,7 +20,7 @@ from moonbox.errors import ToolDefinitionError
 from moonbox.schema.coercion import OTHER_NAMES
 from moonbox.schema.document import with_parts
 from moonbox.schema.problems import MOST_PROBLEMS, path_text, short
-from moonbox.tools.function import EMPTY, Function, Parameter
+from moonbox.tools.function import EMPTY, FunctionParameter, InspectedFunction
 from moonbox.tools.generator import Generator
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Converter:
             return self.validate(bound)
 
 
-def build(function: Function, doc: Docstring, name: str) -> tuple[dict[str, Any], Converter]:
+def build(function: InspectedFunction, doc: Docstring, name: str) -> tuple[dict[str, Any], Converter]:
     """The parameters' schema and the converter for a function."""
     fields: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
@@ -151,7 +151,7 @@ def explain(error: ValueError, bound: dict[str, Any], first_index: int = 0) -> l
     return lines if len(lines) <= MOST_PROBLEMS else [*lines[:MOST_PROBLEMS], "… and more"]
 
 
-def _field(item: Parameter, description: str | None) -> tuple[Any, Any]:
+def _field(item: FunctionParameter, description: str | None) -> tuple[Any, Any]:
     """The annotation as pydantic should see it, and the default that the schema should show."""
     annotation, default = _accepted(item.annotation), item.default
     if item.kind is inspect.Parameter.VAR_POSITIONAL:

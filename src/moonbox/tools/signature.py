@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from moonbox import wording
 from moonbox.errors import UsageError
 from moonbox.languages.language import SHORT, Notation
-from moonbox.schema.document import NARRATION, Document, Schema
+from moonbox.schema.document import NARRATION, Schema, SchemaDocument
 from moonbox.schema.facts import SENTENCE, sentences, telling
 from moonbox.schema.learned import completed
 from moonbox.schema.type_reader import Reader, minified, singular, type_text
@@ -75,7 +75,7 @@ class Signatures:
         for tool in tools:
             self._parameters[tool.path] = self._book.enter(_parameters(tool, self._book, facts=facts))
             if tool.returns is not None:
-                reader = Reader(self._book, Document(tool.returns), facts=facts or facts_of_results)
+                reader = Reader(self._book, SchemaDocument(tool.returns), facts=facts or facts_of_results)
                 self._results[tool.path] = self._book.enter(reader.read(tool.returns, _thing(tool.name)))
 
     def without_facts(self) -> Signatures:
@@ -118,7 +118,7 @@ def described(tool: Tool, signatures: Signatures, name: str) -> list[str]:
     ]
     lines += ["parameters:", *parameters] if parameters else []
     if tool.returns is not None:
-        returns = Document(tool.returns)
+        returns = SchemaDocument(tool.returns)
         about = [part for part in [_description(tool.returns, returns)] if part]
         fields = returns.properties(returns.root).items()
         about += [f"{visible(name)}: {text}" for name, part in fields if (text := _description(part, returns))]
@@ -152,7 +152,7 @@ def worth_saying(tool: Tool, *, facts: bool = False, shared: Set[str] = frozense
 
 def _field_names(tool: Tool) -> list[str]:
     """The names of its parameters, and of the fields of what it returns."""
-    returns = Document(tool.returns or {})
+    returns = SchemaDocument(tool.returns or {})
     return [*tool.document.properties(tool.document.root), *returns.properties(returns.root)]
 
 
@@ -188,7 +188,7 @@ def first_sentence(text: str, longest: int = LONGEST_SENTENCE) -> str:
     return line[:end].rstrip() + "…"
 
 
-def parameter_list(document: Document) -> str:
+def parameter_list(document: SchemaDocument) -> str:
     """`employee_id* (integer), limit (integer, default 10)`, the required ones starred."""
     must = set(document.required(document.root))
     return ", ".join(
@@ -202,7 +202,7 @@ def visible(text: str) -> str:
     return wording.visible(text, keep=_JOINERS, as_json=True)
 
 
-def _shown(document: Document) -> list[tuple[str, Schema]]:
+def _shown(document: SchemaDocument) -> list[tuple[str, Schema]]:
     """Each parameter that is shown, and its schema."""
     named = document.properties(document.root)
     return [(name, named[name]) for name in document.positional_order() if name != NARRATION]
@@ -221,7 +221,7 @@ def _thing(name: str) -> str:
     return singular("_".join(words[1:] or words))
 
 
-def _said(part: Schema, document: Document) -> list[str]:
+def _said(part: Schema, document: SchemaDocument) -> list[str]:
     default, text = _default(part, document).removeprefix(", "), _description(part, document)
     return [said for said in (default, text) if said]
 
@@ -239,13 +239,13 @@ def _notes(tool: Tool) -> list[str]:
     return [text for true, text in pairs if true]
 
 
-def _default(schema: Schema, document: Document) -> str:
+def _default(schema: Schema, document: SchemaDocument) -> str:
     default = document.said(schema, "default")
     text = visible(minified(default))
     return f", default {text}" if default is not None and len(text) <= 60 else ""
 
 
-def _description(schema: Schema, document: Document) -> str:
+def _description(schema: Schema, document: SchemaDocument) -> str:
     text = document.said(schema, "description")
     return one_line(text) if isinstance(text, str) else ""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, Protocol, 
 from moonbox.errors import ToolDefinitionError, ToolError, UsageError
 from moonbox.failures import FAILURES
 from moonbox.limits import Limits
-from moonbox.schema.document import Document, object_schema, own_copy
+from moonbox.schema.document import SchemaDocument, object_schema, own_copy
 from moonbox.suggest import unknown
 from moonbox.tools.binding import Binder
 from moonbox.tools.function import CallPlan, injections, inspect_function, is_async, plan_call
@@ -219,7 +219,7 @@ class Tool(Generic[P, R]):
         return convert(value, self, limits, self.failures or "return").value
 
     @property
-    def document(self) -> Document:
+    def document(self) -> SchemaDocument:
         """The parameters' schema with its references."""
         return self.binder.document
 

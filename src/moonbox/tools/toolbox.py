@@ -96,10 +96,7 @@ class Toolbox:
 
         The toolbox follows the files: `toolbox.library.refresh()` takes up what has changed.
         """
-        from importlib import import_module
-
-        # By name: tool scripts run in the sandbox, which stands above this layer and is built on it.
-        library = import_module("moonbox.project.assembly").script_library(config, **options)
+        library = _above("scripts").script_library(config, **options)
         box: Toolbox = library.toolbox
         box.library = library
         return box
@@ -110,7 +107,7 @@ class Toolbox:
 
         `options` are the settings of [openapi.<name>]. What cannot be used is in `toolbox.problems`.
         """
-        return _source("openapi").from_openapi(spec, namespace=namespace, **options)  # type: ignore[no-any-return]
+        return _above("openapi").from_openapi(spec, namespace=namespace, **options)  # type: ignore[no-any-return]
 
     @classmethod
     def from_sql(cls, url: str, *, namespace: str | None = None, **options: Any) -> Toolbox:
@@ -118,7 +115,7 @@ class Toolbox:
 
         `options` are the settings of [sql.<name>].
         """
-        return _source("sql").from_sql(url, namespace=namespace, **options)  # type: ignore[no-any-return]
+        return _above("sql").from_sql(url, namespace=namespace, **options)  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(tuple(self._contents.tools.values()))
@@ -300,10 +297,11 @@ class Toolbox:
             listener(self)
 
 
-def _source(name: str) -> Any:
-    from importlib import import_module
+def _above(kind: str) -> Any:
+    """The module behind `from_<kind>`: it is built on the sandbox and on this one, so that only the face names it."""
+    import moonbox
 
-    return import_module(f"moonbox.sources.{name}")  # by name: calls wait as long as their run may, which is above
+    return moonbox.source_of_tools(kind)
 
 
 def _importers() -> Any:

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -87,6 +88,7 @@ class Chores(Closing):
         self._lock = threading.Lock()
         self._idle: list[tuple[Any, _Child]] = []
         self._closed = False
+        weakref.finalize(self, _end_all, self._idle)
 
     def run(
         self,
@@ -132,9 +134,7 @@ class Chores(Closing):
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            idle, self._idle = self._idle, []
-        for _, child in idle:
-            child.end()
+        _end_all(self._idle)
 
     def _child(self, grant: Grant, fresh: bool) -> tuple[_Child, tuple[Any, ...], bool]:
         """A child with that grant, what identifies it, and whether it was used before."""
@@ -143,12 +143,11 @@ class Chores(Closing):
         with self._lock:
             if self._closed:
                 raise ChoreFailed("cannot run: it is closed")
-            idle, self._idle = self._idle, []
-            for key, child in idle:
-                if found is None and key == identity and not fresh:
+            for place, (key, child) in enumerate(self._idle):
+                if key == identity and not fresh:
                     found = child
-                else:
-                    self._idle.append((key, child))
+                    del self._idle[place]
+                    break
         return (found, identity, True) if found is not None else (self._start(grant), identity, False)
 
     def _give_back(self, child: _Child, identity: tuple[Any, ...], fresh: bool) -> None:
@@ -185,6 +184,11 @@ class Chores(Closing):
         except (WorkerError, OSError) as problem:
             raise ChoreFailed(f"did not start: {problem}") from None
         return _Child(ours, source, control)
+
+
+def _end_all(idle: list[tuple[Any, _Child]]) -> None:
+    while idle:
+        idle.pop()[1].end()
 
 
 _GONE = object()

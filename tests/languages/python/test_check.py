@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
+import symtable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -186,6 +189,66 @@ HOSTILE = [
 def test_hostile_texts_do_not_harm_the_host(source: str, repl: Repl) -> None:
     repl.check(source)
     assert repl.run("1 + 1").value == 2
+
+
+def test_many_unknown_names_cost_no_more_than_the_findings_that_are_shown(repl: Repl) -> None:
+    source = "\n".join(f"name{at} = 1" for at in range(1000)) + "\n" + "\n".join(f"nane{at}" for at in range(1000))
+    findings = repl.check(source)
+    assert len(findings) == 20
+    assert (findings[0].message, findings[0].line) == ("'nane0' is not set anywhere: reading it is an error", 1001)
+    assert findings[0].hint == "did you mean 'name0'?"
+
+
+@pytest.mark.parametrize("depth", [1000, 60000])
+@pytest.mark.parametrize("opening", ["-", "not ", "(", "[", "a.b(", "lambda: ", "f'{", "x if y else "])
+def test_deep_texts_are_an_error_of_the_script(depth: int, opening: str, repl: Repl) -> None:
+    source = (opening * depth)[:60000] + "1"
+    repl.check(source)
+    run = repl.run(source)
+    assert run.error is not None and run.error.kind in ("syntax", "runtime", "limit")
+
+
+def test_the_host_does_not_parse_scripts(box: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a run nor a check reads a script by Python's own parser in this process."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("the host parses a script")
+
+    for module, name in ((ast, "parse"), (symtable, "symtable"), (builtins, "compile")):
+        monkeypatch.setattr(module, name, refuse)
+    with box.repl() as repl:
+        source = "x = [get(id=1), 'a' is 1, '\\d']\nunknown"
+        findings, run = repl.check(source), repl.run(source)
+    assert run.error is not None and run.error.message == "NameError: name 'unknown' is not defined"
+    assert [found.message for found in findings] == ["'unknown' is not set anywhere: reading it is an error"]
+
+
+SYSTEM = [
+    ("import os\nos.environ['A']", "there is no os.environ"),
+    ("import os\nos.listdir('.')", "there is no os.listdir"),
+    ("import sys\nsys.exit(1)", "there is no sys.exit"),
+]
+
+
+@pytest.mark.parametrize(("source", "message"), SYSTEM)
+def test_what_a_system_has_is_refused(source: str, message: str, repl: Repl) -> None:
+    assert [found.message for found in repl.check(source)] == [message]
+
+
+@pytest.mark.parametrize("source", ["import os\nos.path.join('a', os.sep)", "import sys\nsys.maxsize"])
+def test_what_is_there_of_a_system_is_not_refused(source: str, repl: Repl) -> None:
+    assert repl.check(source) == ()
+    assert repl.run(source).ok
+
+
+def test_an_unknown_function_is_not_taken_for_a_word_of_python(repl: Repl) -> None:
+    [found] = repl.check("nonexistent_tool(1)")
+    assert (found.message, found.hint) == (
+        "unknown function 'nonexistent_tool'",
+        'docs.search("words") finds tools',
+    )
+    [found] = repl.check("sortd([1])")
+    assert found.hint == "did you mean 'sorted'?"
 
 
 def test_a_check_runs_nothing_and_changes_nothing(box: Sandbox) -> None:

@@ -1,7 +1,7 @@
 // The playground: write a script, run it or step through it, and see what it does while it does it.
 
 import { get, path, post, request } from "./api.js";
-import { $, $$, count, h, pageData, plural, seconds, toast, when } from "./dom.js";
+import { $, $$, copy, count, h, pageData, plural, seconds, toast, when } from "./dom.js";
 import { callAt, signatureParameters } from "./complete.js";
 import * as kept from "./drafts.js";
 import { Editor } from "./editor.js";
@@ -217,6 +217,7 @@ function started(event) {
   pointed = 0;
   say("running…");
   $("#output").textContent = "";
+  isAtEnd = true;
   $("#values").replaceChildren();
   $("#model").replaceChildren();
   $("#record").hidden = $("#share").hidden = true;
@@ -228,11 +229,14 @@ function started(event) {
 }
 
 function output({ text }) {
-  const box = $("#output");
-  const below = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
-  box.append(text);
-  if (below) box.scrollTop = box.scrollHeight;
+  $("#output").append(text);
+  toEnd();
 }
+
+// The output ends at its last line, unless a person has scrolled back in it.
+let isAtEnd = true;
+$("#output").addEventListener("scroll", ({ target: box }) => (isAtEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 40));
+const toEnd = () => isAtEnd && ($("#output").scrollTop = $("#output").scrollHeight);
 
 function progress({ done, total, text }) {
   say(`running… ${count(done)}${total === null ? "" : ` of ${count(total)}`}${text ? `: ${text}` : ""}`);
@@ -291,6 +295,7 @@ function done({ run, report }) {
   if (error) say(`${failed(error)} · ${facts.join(" · ")}`, "bad");
   else say(`ok · ${facts.join(" · ")}`, "good");
   if (run.output_cut) $("#output").append(`\n… ${count(run.output_cut)} more bytes were printed and are lost`);
+  toEnd();
   showValues(run);
   if (editor.source === ran) showError(error, run.state_lost); // its lines are those of the text that ran
   showModel(report, run.media);
@@ -349,7 +354,6 @@ function showError(error, stateLost) {
   const message = messageOf(error);
   editor.mark([{ line: error.line, severity: "error", message }]);
   const parts = [
-    h("p", { class: "bad-text" }, h("b", {}, error.line ? `line ${error.line}: ` : ""), message),
     error.hint && !denied ? h("p", { class: "hint" }, h("b", {}, "hint: "), error.hint) : null,
     error.line ? h("button", { type: "button", class: "chip", onClick: () => editor.goTo(error.line) }, `go to line ${error.line}`) : null,
     fix(error),
@@ -398,8 +402,13 @@ function isWholeLine(offered, old) {
 function showModel({ model, economy }, media) {
   const spared = economy.spared > 0 ? `${count(economy.spared)} tokens spared against ${plural(economy.calls, "direct call")}` : "";
   $("#model").replaceChildren(
-    h("p", { class: "dim" }, [`about ${plural(model.tokens, "token")}`, spared].filter(Boolean).join(" · ")),
-    h("pre", { tabindex: "0", role: "region", "aria-label": "What the model would be shown" }, model.text),
+    h(
+      "p",
+      { class: "dim row" },
+      [`about ${plural(model.tokens, "token")}`, spared].filter(Boolean).join(" · "),
+      h("button", { type: "button", class: "chip", onClick: () => copy(model.text, "What the model sees is in the clipboard.") }, "Copy"),
+    ),
+    h("pre", { class: "model-text", tabindex: "0", role: "region", "aria-label": "What the model would be shown" }, model.text),
     ...(media.length ? [h("p", { class: "dim" }, `and ${plural(media.length, "medium").replace("mediums", "media")}:`), gallery(media)] : []),
   );
 }
@@ -451,7 +460,7 @@ async function check() {
       "div",
       { class: `finding ${finding.severity}` },
       h("button", { type: "button", class: "chip", onClick: () => editor.goTo(finding.line ?? 1) }, `line ${finding.line ?? "?"}`),
-      h("span", {}, finding.message),
+      h("span", { class: "message" }, finding.message),
       finding.hint ? h("span", { class: "dim" }, finding.hint) : null,
       fix(finding),
     ),
@@ -525,9 +534,15 @@ function use({ id, source }) {
   editor.text.focus();
 }
 
+/** The first comment of a script, or else its first line. */
+function title({ source }) {
+  const lines = source.split("\n").map((line) => line.trim()).filter(Boolean);
+  const comments = lines.map((line) => /^(?:--+|\/\/+|#+(?!\{))\s*(?=\w)(.*)/.exec(line)?.[1]).filter(Boolean);
+  return (comments[0] ?? lines[0] ?? "").slice(0, 80);
+}
+
 function showScripts() {
   if (!$("#drafts").open) return;
-  const title = ({ source }) => source.split("\n").find((line) => line.trim() && !/^\s*(--|\/\/)/.test(line))?.trim().slice(0, 80) ?? source.trim().slice(0, 80);
   const row = (item, ...more) => h("li", {}, h("button", { type: "button", class: "cell", onClick: () => use(item) }, title(item)), h("span", { class: "dim" }, when(item.at / 1000)), more);
   const nothing = (text) => [h("li", { class: "dim" }, text)];
   const drafts = kept.drafts(language()).map((item) => row(item, h("button", { type: "button", class: "chip", "aria-label": `Delete the draft ${title(item)}`, onClick: () => { kept.remove(item.id); showScripts(); } }, "Delete")));
@@ -553,6 +568,7 @@ function showTab(name) {
     tab.tabIndex = on ? 0 : -1;
     $(`#panel-${tab.dataset.tab}`).hidden = !on;
   }
+  toEnd();
 }
 for (const tab of $$('[role="tab"]')) {
   tab.addEventListener("click", () => showTab(tab.dataset.tab));

@@ -21,6 +21,7 @@ export function questionCard(question, done = () => {}) {
     edit: h("div", { hidden: true }, h("label", { for: edited.id }, "Arguments, as JSON"), edited, button("Allow with these", "good", sendEdited)),
   };
   const destructive = question.hints.includes("destructive");
+  const hints = question.hints.filter((hint) => hint !== "destructive"); // the badge says it
   const card = h(
     "article",
     { class: `card question${destructive ? " destructive" : ""}`, "data-question": question.id, tabindex: "-1", "aria-labelledby": `what-${question.id}` },
@@ -29,7 +30,7 @@ export function questionCard(question, done = () => {}) {
     changes(question),
     tree(question.arguments, "arguments"),
     script(question),
-    h("p", { class: "dim" }, `asked ${when(question.asked)}`, question.run ? ` · run ${question.run.slice(0, 8)}` : "", ...Object.entries(question.labels).map(([name, text]) => ` · ${name}=${text}`), question.hints.length ? ` · ${question.hints.join(", ")}` : ""),
+    h("p", { class: "dim" }, `asked ${when(question.asked)}`, question.run ? ` · run ${question.run.slice(0, 8)}` : "", ...Object.entries(question.labels).map(([name, text]) => ` · ${name}=${text}`), hints.length ? ` · ${hints.join(", ")}` : ""),
     h(
       "div",
       { class: "row" },

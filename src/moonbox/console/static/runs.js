@@ -18,6 +18,7 @@ const COLUMNS = ["id", "started", "state", "kind", "language", "repl", "calls", 
 
 const runs = new Map(); // by their ids, as the server told of them
 const rows = new Map();
+let waiting = new Set(); // runs that wait for a person
 let before = place.dataset.before; // where a page begins that is deep in the trail
 let sort = ["started", -1];
 let loads = 0;
@@ -38,11 +39,11 @@ function row(run) {
     "tr",
     { "data-run": run.id, "data-state": run.state },
     h("td", {}, h("input", { type: "checkbox", name: "compare", value: run.id, "aria-label": `Compare ${run.title || run.id}` })),
-    h("td", {}, h("span", { class: `state ${{ ok: "good", running: "warn" }[run.state] ?? "bad"}` }, run.kind ? `failed: ${run.kind}` : run.state)),
+    h("td", {}, run.waits ? h("a", { class: "state ask-state", href: "/console/approvals" }, "waits for you") : h("span", { class: `state ${{ ok: "good", running: "warn" }[run.state] ?? "bad"}` }, run.kind ? `failed: ${run.kind}` : run.state)),
     h("td", { class: "title" }, h("a", { href: address }, run.title || "(empty script)")),
     h("td", { class: "right", "data-noun": run.calls === 1 ? "call" : "calls" }, count(run.calls) + failed),
     h("td", { class: "right" }, run.state === "running" ? "" : seconds(run.wall)),
-    h("td", { class: "right", "data-noun": "spared" }, run.spared > 0 ? count(run.spared) : ""),
+    h("td", { class: "right", "data-noun": "spared" }, run.spared > 0 && run.language !== "direct" ? count(run.spared) : ""),
     h("td", {}, run.language),
     h("td", { class: "nowrap" }, when(run.started)),
     h("td", {}, run.language === "direct" ? null : h("a", { class: "chip", href: `/console/playground${query({ run: run.id })}`, onClick: again }, "Run again")),
@@ -52,7 +53,7 @@ function row(run) {
 /** Keep a run, and make its row anew where something of it is new. */
 function keep(run, isNew = false) {
   const known = runs.get(run.id);
-  const whole = { ...known, ...run };
+  const whole = { ...known, ...run, waits: waiting.has(run.id) && run.state === "running" };
   if (known && stringify(known) === stringify(whole)) return;
   const line = row(whole);
   const old = rows.get(run.id);
@@ -149,7 +150,19 @@ function offer({ next, searched_back_to: until }) {
 
 /** The address has what is chosen, and nothing else. */
 function address() {
-  return location.pathname + query(values());
+  const [by, direction] = sort;
+  const order = by === "started" && direction < 0 ? "" : `${direction < 0 ? "-" : ""}${by}`;
+  return location.pathname + query({ ...values(), sort: order, group: group.value });
+}
+
+/** Sort and group as the address says. */
+function look() {
+  const given = new URLSearchParams(location.search);
+  const [, minus, by] = /^(-?)(.*)/.exec(given.get("sort") ?? "-started");
+  if ($(`[data-sort="${CSS.escape(by)}"]`, place)) sort = [by, minus ? -1 : 1];
+  const wanted = given.get("group") ?? "";
+  if (![...group.options].some(({ value }) => value === wanted)) group.append(h("option", {}, wanted));
+  group.value = wanted;
 }
 
 function matches(run) {
@@ -189,7 +202,15 @@ const complete = debounced(100, async () => {
   draw();
 });
 
-async function caughtUp() {
+function wait(ids) {
+  waiting = new Set(ids);
+  for (const run of [...runs.values()]) keep(run);
+  draw();
+}
+
+async function caughtUp({ pending }) {
+  wait(pending.map(({ run }) => run));
+  await first; // else the whole list would count as new
   const { runs: latest } = await get("/runs?limit=50");
   latest.reverse().forEach(arrived);
 }
@@ -203,7 +224,7 @@ async function exported(kind) {
     if (!page.next) break;
     cursor = page.next;
   }
-  const cells = found.map((run) => COLUMNS.map((name) => (name === "labels" ? Object.entries(run.labels ?? {}).map((pair) => pair.join("=")).join(" ") : run[name])));
+  const cells = found.map((run) => COLUMNS.map((name) => (name === "labels" ? Object.entries(run.labels ?? {}).map((pair) => pair.join("=")).join(" ") : name === "started" ? new Date(run.started * 1000).toISOString() : run[name])));
   if (kind === "csv") download("runs.csv", "text/csv", csv(COLUMNS, cells));
   else download("runs.json", "application/json", stringify(found, { indent: "  " }));
 }
@@ -213,8 +234,8 @@ async function exported(kind) {
 more.addEventListener("click", () => load(more.dataset.cursor, loads));
 filters.addEventListener("submit", (event) => event.preventDefault());
 filters.addEventListener("change", (event) => {
-  if (event.target === group) return draw();
   history.pushState(null, "", address());
+  if (event.target === group) return draw();
   filter();
 });
 $("[data-search]").addEventListener(
@@ -228,12 +249,14 @@ $("[data-search]").addEventListener(
 addEventListener("popstate", () => {
   const given = new URLSearchParams(location.search);
   for (const field of filters.elements) if (field.name) field.value = given.get(field.name) ?? "";
+  look();
   filter();
 });
 for (const head of $$("[data-sort]", place)) {
   $("button", head).addEventListener("click", () => {
     const by = head.dataset.sort;
     sort = [by, sort[0] === by ? -sort[1] : -1];
+    history.replaceState(null, "", address());
     draw();
   });
 }
@@ -267,5 +290,6 @@ key("k", "Previous run", () => move(-1));
 key("x", "Choose the run for a comparison", () => $('input[type="checkbox"]', document.activeElement?.closest?.("tr") ?? h("p"))?.click());
 key("c", "Compare the two chosen runs", compare);
 
-shell({ run: arrived, caughtUp });
-load(before, loads);
+look();
+const first = load(before, loads);
+shell({ run: (run) => first.then(() => arrived(run)), caughtUp, approval: ({ run }) => wait([...waiting, run]) });

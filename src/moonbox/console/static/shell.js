@@ -7,7 +7,6 @@ import { key, listen, showHelp } from "./keys.js";
 import { Live } from "./live.js";
 
 const TITLE = document.title;
-const tabs = new BroadcastChannel("moonbox-waiting");
 let open = Number($("#approvals-badge").dataset.count);
 
 /** Set the page up; `handlers` are for live events. Returns the stream. */
@@ -30,7 +29,6 @@ export function shell(handlers = {}) {
   for (const cell of $$("time[data-at]")) cell.textContent = when(cell.dataset.at);
   offerNotifications();
   setBadge(open);
-  tabs.onmessage = ({ data }) => document.hidden && Number.isInteger(data) && setBadge(data);
   let changes = 0;
   let counted = new Set(); // a question may be in the inbox before its event comes
   const catchUp = async () => {
@@ -39,7 +37,7 @@ export function shell(handlers = {}) {
     if (!inbox) return;
     if (before !== changes) return catchUp(); // something came while the answer was on its way, and may not be in it
     counted = new Set(inbox.pending.map(({ id }) => id));
-    tell(counted.size);
+    setBadge(counted.size);
     handlers.caughtUp?.(inbox);
   };
   const live = new Live({
@@ -47,8 +45,8 @@ export function shell(handlers = {}) {
     approval: (question) => {
       changes++;
       if (!counted.has(question.id)) {
-        tell(open + 1);
-        notify(question);
+        setBadge(open + 1);
+        if (live.leads) notify(question);
       }
       counted.add(question.id);
       if (!handlers.approval?.(question)) toast(`${question.tool} waits for approval`);
@@ -78,12 +76,6 @@ function setBadge(number) {
     mark.setAttribute("aria-label", `${plural(open, "approval")} waiting`);
   }
   document.title = open ? `(${open}) ${TITLE}` : TITLE;
-}
-
-/** Also to the hidden tabs, which do not listen to the server. */
-function tell(number) {
-  setBadge(number);
-  tabs.postMessage(number);
 }
 
 function offerNotifications() {

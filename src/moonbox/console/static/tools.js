@@ -4,9 +4,12 @@ import { post } from "./api.js";
 import { $, $$, h, pageData } from "./dom.js";
 import { isNumber, number, parse, stringify } from "./json.js";
 import { key } from "./keys.js";
+import { questionCard, questionKeys, removeQuestion } from "./question.js";
 import { parameters, typeText } from "./schema.js";
 import { shell } from "./shell.js";
 import { tree, valueView } from "./value.js";
+
+const KEPT = "moonbox-arguments";
 
 for (const place of $$("[data-schema]")) place.replaceChildren(tree(pageData(place, "schema"), place.dataset.name));
 
@@ -20,10 +23,29 @@ if (form) {
     const schema = pageData($('[data-name="result"]'), "schema");
     returns.textContent = typeText(schema, schema);
   }
+  remember(fields);
   $("#fields").replaceChildren(...(fields.length ? fields.map((item) => item.element) : [h("p", { class: "dim" }, "This tool has no parameters.")]));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     call(fields);
+  });
+}
+
+/** What was typed stays in this tab when the page is left. */
+function remember(fields) {
+  const kept = parse(sessionStorage.getItem(KEPT) ?? "{}")[form.dataset.tool] ?? {};
+  for (const { name, element } of fields) {
+    const input = $("input, select, textarea", element);
+    if (typeof kept[name] === "string") input.value = kept[name];
+  }
+  addEventListener("pagehide", () => {
+    const values = fields.map(({ name, element }) => [name, $("input, select, textarea", element).value]);
+    const all = parse(sessionStorage.getItem(KEPT) ?? "{}");
+    try {
+      sessionStorage.setItem(KEPT, stringify({ ...all, [form.dataset.tool]: Object.fromEntries(values) }));
+    } catch {
+      // it is too large to be kept
+    }
   });
 }
 
@@ -86,7 +108,7 @@ async function call(fields) {
     }
   }
   $("#send").disabled = true;
-  result.replaceChildren(h("p", { class: "dim" }, form.dataset.policy === "approve" ? "Waiting for approval: answer it in another tab under Approvals." : "Calling…"));
+  result.replaceChildren(h("p", { class: "dim" }, "Calling…"));
   try {
     const answer = await post(`/tools/${form.dataset.tool.split("/").map(encodeURIComponent).join("/")}`, given);
     result.replaceChildren(valueView(answer.result, "result"), link(answer.run));
@@ -108,4 +130,33 @@ if ($(".tool-list")) {
   key("j", "Next tool", () => move(+1));
   key("k", "Previous tool", () => move(-1));
 }
-shell();
+
+// A direct call that waits for a person is answered here, also after the page was left and opened again.
+
+const asked = $("#asked");
+const waiting = new Map(); // the runs of questions that were shown here
+
+function ask(question) {
+  if (!asked || question.source || question.tool !== form.dataset.tool) return false;
+  if ($(`[data-question="${CSS.escape(question.id)}"]`, asked)) return true;
+  waiting.set(question.id, question.run);
+  asked.append(questionCard(question));
+  return true;
+}
+
+function settled({ id }) {
+  if (!asked || !waiting.has(id)) return;
+  removeQuestion(asked, id);
+  if (!$("#send").disabled) $("#result").replaceChildren(h("p", {}, "The call was answered."), link(waiting.get(id))); // it was made before this page
+  waiting.delete(id);
+}
+
+if (asked) questionKeys(asked);
+shell({
+  approval: ask,
+  answered: settled,
+  caughtUp: ({ pending }) => {
+    for (const id of [...waiting.keys()]) if (!pending.some((question) => question.id === id)) settled({ id });
+    pending.forEach(ask);
+  },
+});

@@ -60,6 +60,7 @@ PYTHON = Language(
     parameter_aliases=frozenset({"python", "python_code", "py"}),
     engine_checks=True,
     look=on_first_use("python.check", "look"),
+    reader="moonbox.languages.python.reading",
     vocabulary=on_first_use("python.check", "vocabulary"),
     describe=on_first_use("python.stubs", "describe"),
 )

@@ -32,7 +32,11 @@ _LOOK_SECONDS = 0.05
 
 
 class TooMany(Exception):
-    """A limit of the server is reached; the message is for the client."""
+    """A limit of the server is reached; the message is for the client, which may try again after `seconds`."""
+
+    def __init__(self, message: str, seconds: int = 1) -> None:
+        super().__init__(message)
+        self.seconds = seconds
 
 
 @dataclass(slots=True)
@@ -115,9 +119,9 @@ class Quotas:
             self._used = {name: used for name, used in self._used.items() if _recent(used, now)}
         used = self._used[client] = _recent(self._used.get(client, []), now)
         if self._calls is not None and len(used) >= self._calls:
-            raise TooMany(f"this client may make {counted(self._calls, 'call')} a minute; {_next(used, now)}")
+            raise _exceeded(f"this client may make {counted(self._calls, 'call')} a minute", used, now)
         if self._seconds is not None and sum(use.seconds(now) for use in used) >= self._seconds:
-            raise TooMany(f"the calls of this client may take {self._seconds:g} s a minute; {_next(used, now)}")
+            raise _exceeded(f"the calls of this client may take {self._seconds:g} s a minute", used, now)
         use = _Use(now)
         used.append(use)
         try:
@@ -140,9 +144,10 @@ def _recent(used: list[_Use], now: float) -> list[_Use]:
     return [use for use in used if use.ended is None or use.ended > now - 60.0]
 
 
-def _next(used: list[_Use], now: float) -> str:
+def _exceeded(limit: str, used: list[_Use], now: float) -> TooMany:
     wait = min(now if use.ended is None else use.ended for use in used) + 60.0 - now
-    return f"try again in {max(1, math.ceil(wait))} s"
+    seconds = max(1, math.ceil(wait))
+    return TooMany(f"{limit}; try again in {seconds} s", seconds)
 
 
 class RequestRate:

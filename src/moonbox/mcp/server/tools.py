@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("moonbox.mcp")
 
+_LIVE_SECONDS = 300.0
+"""How long the state of a conversation is safe from new conversations of the same client."""
+_GIVEN_UP = (
+    "the state of this conversation was given up: it was not used for long, or others needed its place; "
+    "this script started with new globals"
+)
 _AS_TASK = types.ToolExecution(task_support="optional")
 _STATE_PARAMETER = {
     "type": "string",
@@ -209,7 +215,7 @@ class ToolRunner:
         self._shares = Shares(settings.max_calls, settings.max_waiting, settings.wait_seconds)
         sessions = mode.sessions
         sessions.idle_seconds, sessions.most, sessions.strict = settings.idle_seconds, settings.max_conversations, True
-        sessions.owner_of = owner_of
+        sessions.owner_of, sessions.live_seconds = owner_of, _LIVE_SECONDS
 
     async def run(
         self, call: Call, client: Client, params: types.CallToolRequestParams, view: ToolView
@@ -238,7 +244,8 @@ class ToolRunner:
     def _conversation(self, client: Client, params: types.CallToolRequestParams) -> Conversation:
         meta: Any = params.meta or {}
         state = (params.arguments or {}).get(STATE) if client.session is None else None
-        return conversation_of(client, _text(meta.get(META_KEY)), _text(state), self._mode.sessions)
+        conversation = conversation_of(client, _text(meta.get(META_KEY)), _text(state), self._mode.sessions)
+        return replace(conversation, note=_GIVEN_UP) if self._mode.sessions.gave_up(conversation.key) else conversation
 
     async def _run_script(
         self, call: Call, client: Client, params: types.CallToolRequestParams, conversation: Conversation

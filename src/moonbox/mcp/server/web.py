@@ -41,6 +41,8 @@ PATH = "/mcp"
 MAX_EVENTS = 200
 MAX_BYTES = 4 * 1024 * 1024
 RETRY_MILLISECONDS = 1_000
+_SESSION_SECONDS = 60
+"""When a client with too many sessions may try again: some end when they are idle."""
 
 
 def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starlette:
@@ -128,7 +130,8 @@ def _taking_turns(api: ASGIApp, server: MoonboxServer, senders: _Senders) -> ASG
             async with server.turn(share):
                 await api(scope, receive, send)
         except TooMany as problem:
-            await guard.Refusal(429, "too_many_calls", str(problem))(scope, receive, send)
+            again = {"Retry-After": str(problem.seconds)}
+            await guard.Refusal(429, "too_many_calls", str(problem), again)(scope, receive, send)
 
     return app
 
@@ -214,7 +217,8 @@ class HttpSessions(StreamableHTTPSessionManager):
         owner, opens = current_owner(), _header(scope, b"mcp-session-id") is None
         modern = _header(scope, b"mcp-protocol-version") in MODERN_PROTOCOL_VERSIONS
         if opens and not modern and list(self._owners.values()).count(owner) >= self._most_of_one:
-            refusal = guard.Refusal(429, "too_many_sessions", "this client has too many sessions open")
+            again = {"Retry-After": str(_SESSION_SECONDS)}
+            refusal = guard.Refusal(429, "too_many_sessions", "this client has too many sessions open", again)
             await refusal(scope, receive, send)
             return
 

@@ -36,7 +36,7 @@ class Grants:
     def ruleset(self, libc: Libc) -> landlock.Ruleset:
         """A ruleset that allows what is granted and is there. A rule belongs to the file itself, not to its name."""
         ruleset = landlock.make_ruleset(libc)
-        for paths, writes in ((self.read, False), (self.write, True)):
+        for paths, writes in ((("/dev/null", *self.read), False), (self.write, True)):
             for path in paths:
                 self._allow(libc, ruleset, path, writes)
         return ruleset
