@@ -60,7 +60,7 @@ _MADE_BY_OTHERS = {"Conversation", "Pause", "Repl"}
 """Classes that programs get and do not make: their arguments are no part of the interface."""
 
 
-_BASES = ("Closing", "DurableRuns", "Prunable", "RunReader", "LoadedRuns", "_Record")
+_BASES = ("Closing", "Prunable", "RunReader", "LoadedRuns", "_Record")
 """Base classes without an entry of their own."""
 
 
@@ -90,7 +90,7 @@ def _found(package: Any, module: str, name: str) -> Any:
 def _entry(path: str, item: Any) -> Iterator[str]:
     yield f"### {path.rpartition('.')[2]}"
     if item.is_class:
-        bases = ", ".join(str(base) for base in item.bases if str(base) not in ("Struct", "ReplRuns", *_BASES))
+        bases = ", ".join(str(base) for base in item.bases if str(base) not in ("Struct", *_BASES))
         init = item.members.get("__init__")
         fields = [member for member in _members(item) if member.is_attribute]
         is_made_here = init is not None and init.is_function and item.name not in _MADE_BY_OTHERS

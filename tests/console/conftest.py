@@ -43,7 +43,7 @@ QUIET = (
 
 
 DESK: ViewportSize = {"width": 1280, "height": 900}
-PATIENCE = 30_000
+LONGEST_GRACE = 30_000
 """Milliseconds that a page has to show something: a busy machine needs them."""
 
 
@@ -61,7 +61,7 @@ def browser() -> Iterator[Browser]:
         pytest.skip("no Chromium is installed; apt-get install chromium, or set MOONBOX_CHROMIUM")
     playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
     with playwright.sync_playwright() as started:
-        playwright.expect.set_options(timeout=PATIENCE)
+        playwright.expect.set_options(timeout=LONGEST_GRACE)
         instance = started.chromium.launch(executable_path=path, args=list(QUIET))
         yield instance
         instance.close()
@@ -75,7 +75,7 @@ class Visitor:
         self.problems: list[str] = []
         self.elsewhere: list[str] = []
         self.allowed: tuple[str, ...] = ()
-        page.set_default_timeout(2 * PATIENCE)
+        page.set_default_timeout(2 * LONGEST_GRACE)
         self._listeners: dict[Any, Any] = {
             "pageerror": self._failed,
             "console": self._logged,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from moonbox import Run, Sandbox, Tool, Toolbox, tool
+from moonbox.durable.approvals import Answered, Approvals, Question
 from moonbox.errors import ArgumentError, Denied, UsageError
-from moonbox.runs.approvals import Answered, Approvals, Question
 from moonbox.runs.decisions import Decision
 from tests.runs import at_once, error_of
 from tests.waiting import await_until, wait_until

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Limits, Run, Sandbox, Toolbox, tool
-from moonbox.durable.background import Progress
 from moonbox.errors import ClosedError, UsageError
+from moonbox.runs.progress import Progress
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from moonbox import Sandbox, tool
+from moonbox.durable.approvals import Approvals
 from moonbox.durable.backends import SqliteBackend
 from moonbox.durable.questions import Questions
 from moonbox.durable.store import Journal, open_journal
 from moonbox.errors import UsageError
-from moonbox.runs.approvals import Approvals
 from moonbox.runs.decisions import Decision
 from tests.postgres import postgres  # noqa: F401 - a fixture
 from tests.runs import at_once

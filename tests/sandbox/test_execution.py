@@ -13,9 +13,10 @@ from moonbox.errors import ToolError, WorkerError
 from moonbox.languages.registry import LANGUAGES, EngineError
 from moonbox.runs.calls import CallPath
 from moonbox.runs.environment import Additions
-from moonbox.runs.execution import GRACE, PATIENCE, Execution
+from moonbox.runs.execution import GRACE, LONGEST_GRACE, Execution
 from moonbox.runs.record import RunRecord
-from moonbox.sandbox.setup import Setup
+from moonbox.runs.services import Services, ToolKnowledge
+from moonbox.runs.settings import Settings
 from moonbox.tools.toolbox import Toolbox
 from moonbox.values import pack
 from moonbox.worker import protocol
@@ -40,22 +41,15 @@ def add(a: int, b: int = 1) -> int:
 
 
 def make(limits: Limits | None = None, additions: Additions | None = None, **options: Any) -> Execution:
-    setup = Setup(
-        toolbox=Toolbox.of([timed, add]),
-        limits=limits or Limits(),
-        language=LANGUAGES["lua"],
-        features=frozenset(),
-        context={},
-        allow_nan=False,
-        approve=None,
-        middleware=(),
-        telemetry=None,
-        run_options={},
-        sink=None,
-        redactor=None,
+    settings = Settings(
+        toolbox=Toolbox.of([timed, add]), limits=limits or Limits(), language=LANGUAGES["lua"], additions=Additions()
     )
-    path = CallPath(setup, setup.toolbox, additions or Additions(), setup.limits)
-    return Execution(RunRecord(path, "the source", "id", **options), sources=[(1, "the source")])
+    services = Services(tools=ToolKnowledge(settings.language, settings.toolbox.learned))
+    path = CallPath(settings, services, settings.toolbox, additions or Additions(), settings.limits)
+    record = RunRecord(path, "the source", "id")
+    for name, value in options.items():
+        setattr(record, name, value)
+    return Execution(record, sources=[(1, "the source")])
 
 
 class Worker:
@@ -177,7 +171,7 @@ def test_the_next_deadline_is_the_nearest() -> None:
     [
         # With others beside it, half of the time or less is its own: it had its chance after 0.5 seconds.
         ({GRACE: 0.0, 2 * GRACE: 0.4}, (3 * GRACE, 0.6)),
-        ({PATIENCE - 0.001: 0.0}, (PATIENCE, 0.0)),
+        ({LONGEST_GRACE - 0.001: 0.0}, (LONGEST_GRACE, 0.0)),
     ],
     ids=["it hardly got to run", "it does not run at all"],
 )
@@ -191,7 +185,7 @@ def test_a_worker_that_is_short_of_time_has_more_of_it_to_stop(
     for after, seconds in spent.items():
         used = 7.0 + seconds
         execution.tick(stopped + after)
-        assert execution.deadline() == pytest.approx(stopped + min(after + GRACE / 4, PATIENCE))
+        assert execution.deadline() == pytest.approx(stopped + min(after + GRACE / 4, LONGEST_GRACE))
     used = 7.0 + ends_at[1]
     with pytest.raises(WorkerError, match="it did not stop"):
         execution.tick(stopped + ends_at[0])

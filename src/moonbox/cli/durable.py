@@ -194,8 +194,8 @@ _LONGEST = 2_000  # characters of the arguments in the list
 @approvals_app.command("list")
 def list_approvals(journal: Place = None, config: ConfigFile = None, as_json: Json = False) -> None:
     """List the calls that wait for a person, oldest first."""
+    from moonbox.durable.approvals import Question
     from moonbox.durable.questions import Questions
-    from moonbox.runs.approvals import Question
 
     opened = open_place(journal, config)
     found = [Question.of_kept(kept).to_dict() for kept in Questions(opened.backend).pending()]

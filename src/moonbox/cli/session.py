@@ -11,9 +11,9 @@ from moonbox.cli.approver import Approver, announce
 from moonbox.cli.output import console, is_terminal
 from moonbox.closing import Closing
 from moonbox.compact import short
-from moonbox.durable.background import progress_words
 from moonbox.errors import Denied
 from moonbox.runs.decisions import Middleware
+from moonbox.runs.progress import progress_words
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.cli.run_options import RunOptions
-    from moonbox.durable.background import Progress
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.decisions import ToolCall
+    from moonbox.runs.progress import Progress
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
 

@@ -19,7 +19,7 @@ from moonbox.codemode.conversation import Conversation
 from moonbox.codemode.definitions import Definition, Format, in_format
 from moonbox.codemode.routing import explain_misdirected
 from moonbox.codemode.sessions import Sessions, TooManySessions
-from moonbox.codemode.shown import Choice, Shown, View
+from moonbox.codemode.shown import Choice, ToolPresentation, View
 from moonbox.errors import ArgumentError, ClosedError, PoolTimeout, UsageError, WorkerError
 from moonbox.runs.calls import run_to_end
 from moonbox.runs.decisions import ToolCall
@@ -88,7 +88,7 @@ class CodeMode(Closing):
         self._own_sandbox = None if given is not None or isinstance(sandbox, Sandbox) else Sandbox(sandbox)
         self.sandbox: Sandbox = given.sandbox if given is not None else self._own_sandbox or sandbox
         self._can_pause = can_pause
-        self._shown = Shown(
+        self._shown = ToolPresentation(
             self.sandbox,
             given,
             self.settings,

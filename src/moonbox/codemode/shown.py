@@ -78,7 +78,7 @@ class View:
     """What was added beside tools."""
 
 
-class Shown:
+class ToolPresentation:
     """The tools of a Sandbox, or of one Repl, as a model sees them, and the reader of the model's calls."""
 
     def __init__(
@@ -98,7 +98,7 @@ class Shown:
         self._take(self._host.toolbox)
         self.learn(shapes=settings.learned_shapes)
 
-    def of(self, toolbox: Toolbox) -> Shown:
+    def of(self, toolbox: Toolbox) -> ToolPresentation:
         """The same of other tools."""
         other = copy.copy(self)
         other._take(toolbox)

@@ -6,8 +6,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from moonbox.console.rendering import as_json
+from moonbox.durable.approvals import hint_names
 from moonbox.languages.registry import LANGUAGES
-from moonbox.runs.approvals import hint_names
 from moonbox.schema.document import SchemaDocument
 from moonbox.schema.type_reader import type_text
 from moonbox.tools.signature import render

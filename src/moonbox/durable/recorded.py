@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from moonbox.durable.records import Answers, Approved, Begin, CallsAsked, End, Medium, Record, RecordedReply, Reset
+from moonbox.durable.records import Answers, Approved, Begin, CallsAsked, End, Medium, Record, Reset
 from moonbox.errors import InDoubt, ToolError, UsageError
-from moonbox.runs.call_entry import tool_error
+from moonbox.runs.call_entry import call_key, tool_error
 from moonbox.runs.decisions import Answer
-from moonbox.values import Packed, pack
+from moonbox.values import pack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -164,16 +164,3 @@ def _decided(call: PendingCall, wanted: Any) -> CallResult | None:
     if wanted.kind == "error":
         return "error", None, tool_error(wanted)
     return "ok", pack(wanted.result), None
-
-
-def call_key(run_id: str, call: int) -> str:
-    """The same for every try of one call, and of no other."""
-    return f"{run_id}-{call}"
-
-
-def result_of(reply: RecordedReply) -> CallResult:
-    """The result of a call as it was recorded."""
-    status: Any = reply.status  # written from a CallStatus
-    if reply.error is None:
-        return status, Packed(reply.data), None
-    return status, None, tool_error(reply.error)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 from contextlib import ExitStack, closing
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from msgspec import msgpack
 
 from moonbox.audit.records import Run
+from moonbox.durable.journaling import ReplJournal
 from moonbox.durable.recorded import InterruptedRun, decide, read_runs, refuse_interrupted
 from moonbox.durable.records import Begin, Reset
 from moonbox.errors import UsageError
@@ -18,64 +20,76 @@ from moonbox.threads import unbroken
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from moonbox.durable.history import ReplHistory
     from moonbox.durable.recorded import RecordedRun
     from moonbox.durable.store import Held, Journal
     from moonbox.runs.decisions import ToolCall
-    from moonbox.sandbox.repl import Repl
-    from moonbox.sandbox.sandbox import Sandbox
-    from moonbox.sandbox.setup import Setup
-
-    Make = Callable[[str], Repl]
+    from moonbox.runs.environment import Additions
+    from moonbox.runs.settings import Settings
+    from moonbox.tools.toolbox import Toolbox
 
 _encode = msgpack.Encoder().encode
 _ALL = 1 << 62
 
 
-class DurableRuns:
-    """What a Sandbox with a journal can do beside running scripts."""
+class LiveRepl(Protocol):
+    """A Repl, which stands above this layer, as far as it is needed to make it live again."""
 
-    _setup: Setup
-
-    @property
-    def _sandbox(self) -> Sandbox:
-        return cast("Sandbox", self)  # only a Sandbox is one
+    id: str
 
     @property
-    def has_journal(self) -> bool:
-        """Whether its runs are taken down."""
-        return self._setup.journal is not None
-
+    def toolbox(self) -> Toolbox: ...
     @property
-    def journal(self) -> Journal:
-        """Where its runs are taken down; raises UsageError where it has none."""
-        if self._setup.journal is None:
-            raise UsageError('this Sandbox has no journal; make it with Sandbox(journal="state.db")')
-        return self._setup.journal
+    def additions(self) -> Additions: ...
+    @property
+    def history(self) -> ReplHistory: ...
+    @property
+    def start(self) -> Callable[..., Any]: ...
+    def close(self) -> None: ...
 
-    def restore(self, repl_id: str, *, abandon: bool = False, **options: Any) -> Repl:
-        """A Repl of the journal with its globals, made by running its scripts again. No tool is invoked.
 
-        The options are those of `repl`: what its later runs have, which is not in the journal. Raises Diverged where a
-        script does not do what was recorded. A run that a crash cut off is resumed with `resume` first, or given up
-        with `abandon`.
-        """
-        with closing(Recovery(self._sandbox, repl_id, self._maker(options))) as recovery:
+R = TypeVar("R", bound=LiveRepl)
+
+
+class Recoveries(Generic[R]):
+    """Makes Repls and runs of one journal live again, in one Sandbox.
+
+    Each method takes `make`, which makes a Repl with the id that it is given.
+    """
+
+    def __init__(self, journal: Journal, settings: Settings) -> None:
+        self.journal = journal
+        self._settings = settings
+
+    def restore(self, repl_id: str, make: Callable[[str], R], *, abandon: bool) -> R:
+        """A Repl with its globals."""
+        with closing(self._recovery(repl_id, make)) as recovery:
             return recovery.restore(abandon=abandon)
 
-    async def arestore(self, repl_id: str, *, abandon: bool = False, **options: Any) -> Repl:
+    async def arestore(self, repl_id: str, make: Callable[[str], R], *, abandon: bool) -> R:
         """The same, awaited. A cancellation counts when the Repl is restored, and closes it."""
-        restored: list[Repl] = []
+        restored: list[R] = []
         try:
-            await unbroken(lambda: restored.append(self.restore(repl_id, abandon=abandon, **options)))
+            await unbroken(lambda: restored.append(self.restore(repl_id, make, abandon=abandon)))
         except BaseException:
             for repl in restored:
                 repl.close()
             raise
         return restored[0]
 
+    def fork(self, repl_id: str, upto: int, make: Callable[[str], R]) -> R:
+        """A new Repl whose journal begins with the first events of another."""
+        held = self._copy(repl_id, upto)
+        try:
+            with closing(self._recovery(repl_id, make, held)) as recovery:
+                return recovery.restore(abandon=True)
+        except BaseException:
+            self.journal.delete([held.repl])
+            raise
+
     def interrupted(self) -> tuple[InterruptedRun, ...]:
         """Runs that a crash cut off, the latest first, each with its calls that have no answer."""
-        found = []
+        found, settings = [], self._settings
         for known in self.journal.runs(interrupted=True):
             runs = read_runs(self.journal.read(known.repl))
             recorded = next((run for run in runs if run.begin.run == known.id), None)
@@ -86,54 +100,34 @@ class DurableRuns:
                         repl_id=known.repl,
                         source=known.source,
                         began=known.began,
-                        pending=recorded.pending(self._setup.toolbox, self._setup.additions),
+                        pending=recorded.pending(settings.toolbox, settings.additions),
                     )
                 )
         return tuple(found)
 
-    def resume(self, run_id: str, in_flight: Any = None, **options: Any) -> Run:
-        """Continue a run that a crash cut off: its script runs again, with the recorded answers as far as they go.
-
-        A call without an answer is made again where its tool is `read_only` or `idempotent`. `in_flight` decides about
-        the others: "retry", "fail", or a function that gives "retry", "fail" or an Answer for each PendingCall. Without
-        it, InDoubt is raised and nothing happens. A run that had ended gives its record again; no tool is invoked.
-        The options are those of `repl`, such as the `context` of the calls that follow, which is not in the journal.
-        """
-        with closing(self._recovery(run_id, self._maker(options))) as recovery:
+    def resume(self, run_id: str, in_flight: Any, make: Callable[[str], R]) -> Run:
+        """Continue a run that a crash cut off."""
+        with closing(self._recovery_of(run_id, make)) as recovery:
             repl, recorded, decisions = recovery.find(run_id, in_flight)
-            return repl.resume(recorded, decisions)
+            return repl.history.resume(recorded, decisions)
 
-    async def aresume(self, run_id: str, in_flight: Any = None, *, make: Make | None = None, **options: Any) -> Run:
-        """The same, awaited. `make` makes the Repl of that id, instead of `repl` with the options."""
+    async def aresume(self, run_id: str, in_flight: Any, make: Callable[[str], R]) -> Run:
+        """The same, awaited."""
         opened = ExitStack()
 
-        def begin() -> tuple[Repl, RecordedRun, dict[int, Any]]:
-            recovery = opened.enter_context(closing(self._recovery(run_id, make or self._maker(options))))
-            return recovery.find(run_id, in_flight)
+        def begin() -> tuple[R, RecordedRun, dict[int, Any]]:
+            return opened.enter_context(closing(self._recovery_of(run_id, make))).find(run_id, in_flight)
 
         try:
             repl, recorded, decisions = await unbroken(begin)
-            return cast("Run", await repl.aresume(recorded, decisions))
+            run: Run = await repl.history.aresume(recorded, decisions)
+            return run
         finally:
             await unbroken(opened.close)
 
-    def _maker(self, options: dict[str, Any]) -> Make:
-        return lambda repl_id: self._sandbox.repl(repl_id=repl_id, **options)
-
-    def _recovery(self, run_id: str, make: Make) -> Recovery:
-        """Of the Repl of a run. Where the run has ended and a process still uses the Repl, of a copy of it."""
-        repl_id, ended, in_use = self.journal.whereabouts(run_id)
-        if not (ended and in_use):
-            return Recovery(self._sandbox, repl_id, make)
-        return Recovery(self._sandbox, repl_id, make, _copy(self._sandbox, repl_id), passing=True)
-
-    def replay(self, run_id: str, source: str) -> tuple[Run, tuple[str, ...]]:
-        """Run another script in place of a recorded run: the Run, and in words how it differs from the recorded one.
-
-        It finds the globals that the recorded run found. No tool is invoked: calls get the recorded answers of calls
-        with the same tool and arguments, and fail with the code `not_recorded` where there is none.
-        """
-        box, journal = self._sandbox, self.journal
+    def replay(self, run_id: str, source: str, make: Callable[[str], R]) -> tuple[Run, tuple[str, ...]]:
+        """Run another script in place of a recorded run: the Run, and in words how it differs from the recorded one."""
+        journal = self.journal
         repl_id = journal.find_run(run_id)
         events = journal.read(repl_id)
         place = next(
@@ -144,7 +138,7 @@ class DurableRuns:
         reset = (at for at in range(place, len(events)) if any(isinstance(record, Reset) for record in events[at]))
         runs = read_runs(events[place : next(reset, None)])
         recorded = next(run for run in runs if run.begin.run == run_id)
-        repl = fork(box, repl_id, place, lambda id: box.make_repl(repl_id=id, before_write=lambda run: None))
+        repl = self.fork(repl_id, place, make)
         try:
             answers = _RecordedAnswers(recorded)
             begin = recorded.begin
@@ -156,47 +150,48 @@ class DurableRuns:
             journal.delete([repl.id])
         return step, tuple(answers.differences(step))
 
+    def _recovery(self, repl_id: str, make: Callable[[str], R], held: Held | None = None) -> Recovery[R]:
+        return Recovery(self.journal, self._settings.language.name, repl_id, make, held)
 
-def fork(box: Sandbox, repl_id: str, upto: int, make: Make) -> Repl:
-    """A new Repl whose journal begins with the first events of another."""
-    held = _copy(box, repl_id, upto)
-    try:
-        with closing(Recovery(box, repl_id, make, held)) as recovery:
-            return recovery.restore(abandon=True)
-    except BaseException:
-        box.journal.delete([held.repl])
-        raise
+    def _recovery_of(self, run_id: str, make: Callable[[str], R]) -> Recovery[R]:
+        """Of the Repl of a run. Where the run has ended and a process still uses the Repl, of a copy of it."""
+        repl_id, ended, in_use = self.journal.whereabouts(run_id)
+        if not (ended and in_use):
+            return self._recovery(repl_id, make)
+        language = self._settings.language.name
+        return Recovery(self.journal, language, repl_id, make, self._copy(repl_id), passing=True)
 
-
-def _copy(box: Sandbox, repl_id: str, upto: int = _ALL) -> Held:
-    import secrets  # slow to load
-
-    held = box.journal.create(secrets.token_hex(6), box.language, {}, parent=repl_id)
-    box.journal.copy(held, repl_id, upto)
-    return held
+    def _copy(self, repl_id: str, upto: int = _ALL) -> Held:
+        held = self.journal.create(secrets.token_hex(6), self._settings.language.name, {}, parent=repl_id)
+        self.journal.copy(held, repl_id, upto)
+        return held
 
 
-class Recovery:
+class Recovery(Generic[R]):
     """Holds one Repl of the journal, or a copy of it, while it is made live and used.
 
     It is closed and let go of in the end, unless `restore` gives it to the caller.
     """
 
     def __init__(
-        self, box: Sandbox, repl_id: str, make: Make, held: Held | None = None, *, passing: bool = False
+        self,
+        journal: Journal,
+        language: str,
+        repl_id: str,
+        make: Callable[[str], R],
+        held: Held | None = None,
+        *,
+        passing: bool = False,
     ) -> None:
-        self._box = box
         self._make = make
         self._passing = passing  # the copy is deleted in the end
-        self._repl: Repl | None = None
+        self._repl: R | None = None
         self._keeps = False  # the Repl stays open
-        from moonbox.durable.journaling import ReplJournal
-
-        self._journal = ReplJournal(box.journal, held or box.journal.take(repl_id))
+        self._journal = ReplJournal(journal, held or journal.take(repl_id))
         try:
             self._runs = self._journal.recorded_runs()
             environment = self._journal.environment
-            if environment is not None and environment.language != box.language:
+            if environment is not None and environment.language != language:
                 raise UsageError(
                     f"the Repl {repl_id!r} runs {environment.language}; "
                     f"restore it with Sandbox(language={environment.language!r})"
@@ -211,19 +206,19 @@ class Recovery:
                 self._repl.close()
             self._journal.release()
         if self._passing:
-            self._box.journal.delete([self._journal.held.repl])
+            self._journal.journal.delete([self._journal.held.repl])
 
-    def restore(self, *, abandon: bool) -> Repl:
+    def restore(self, *, abandon: bool) -> R:
         if not abandon:
             refuse_interrupted(self._runs)
         elif self._runs and self._runs[-1].end is None:
             self._runs[-1].end = self._journal.abandon(self._runs[-1].begin.run)
         self._repl = repl = self._make(self._journal.held.repl)
-        repl.replay(self._journal, self._runs)
+        repl.history.restore(self._journal, self._runs)
         self._keeps = True
         return repl
 
-    def find(self, run_id: str, in_flight: Any) -> tuple[Repl, RecordedRun, dict[int, Any]]:
+    def find(self, run_id: str, in_flight: Any) -> tuple[R, RecordedRun, dict[int, Any]]:
         """The Repl as the run found it, the run, and what its calls without an answer get."""
         place = next((place for place, run in enumerate(self._runs) if run.begin.run == run_id), None)
         if place is None:
@@ -234,7 +229,7 @@ class Recovery:
         self._repl = repl = self._make(self._journal.held.repl)
         pending = () if recorded.end is not None else recorded.pending(repl.toolbox, repl.additions)
         decisions = decide(pending, in_flight)
-        repl.replay(self._journal, self._runs[:place])
+        repl.history.restore(self._journal, self._runs[:place])
         return repl, recorded, decisions
 
 

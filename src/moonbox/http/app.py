@@ -21,6 +21,7 @@ from moonbox.audit.records import RUN_STATES
 from moonbox.audit.reports import compare, economy_of
 from moonbox.audit.sinks import MemorySink
 from moonbox.codemode.catalog import rough_tokens
+from moonbox.durable.approvals import hint_names
 from moonbox.errors import AuditError, PoolTimeout, ToolError, UsageError, WorkerError
 from moonbox.http.guard import Access, Guard
 from moonbox.http.openapi import api_operations, document, routes_of, server_operations, workbench_operations
@@ -40,7 +41,6 @@ from moonbox.http.requests import (
     while_connected,
 )
 from moonbox.http.workbench import WorkbenchApi
-from moonbox.runs.approvals import hint_names
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from moonbox.audit.records import Call
-    from moonbox.durable.background import Progress
     from moonbox.media import Media
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.options import RunOptions
+    from moonbox.runs.progress import Progress
     from moonbox.runs.stepped import Pause
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox

@@ -22,6 +22,7 @@ from moonbox.audit.query import RunSummary
 from moonbox.audit.records import Call, Run
 from moonbox.audit.sinks import SinkAround
 from moonbox.codemode.sessions import TooManySessions
+from moonbox.durable.approvals import Answered, Approvals, Question
 from moonbox.durable.questions import Questions
 from moonbox.errors import ArgumentError, MoonboxError, UsageError
 from moonbox.http.events import Event, Events, TrailWatch, event_stream
@@ -30,7 +31,6 @@ from moonbox.http.requests import JsonAnswer, Refused, json_object, number, refu
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.limits import Limits
 from moonbox.media import MediaStore
-from moonbox.runs.approvals import Answered, Approvals, Question
 from moonbox.runs.decisions import Decision
 from moonbox.sandbox.sandbox import Sandbox
 from moonbox.values import from_jsonable, to_jsonable

@@ -106,7 +106,7 @@ def open_journal(config: Config, *, create: bool = True) -> Journal | None:
 
 def read_sandbox(config: Config) -> dict[str, Any]:
     """The arguments of a Sandbox that the section [sandbox] describes."""
-    from moonbox.sandbox.setup import check_options, check_required
+    from moonbox.sandbox.options import check_options, check_required
 
     settings = dict(vars(config.read(SandboxSettings, "sandbox")))
     settings["language"] = settings["language"] or DEFAULT_LANGUAGE

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from concurrent.futures import Future
 
-    from moonbox.durable.journaling import RunJournal
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.decisions import ToolCall
     from moonbox.runs.execution import Execution
+    from moonbox.runs.recording import RunRecorder
     from moonbox.runs.slots import Slots
     from moonbox.threads import Threads
     from moonbox.worker.link import Link
@@ -38,10 +38,9 @@ class AwaitingExecutor:
         self._threads = threads
         self._wake = wake
 
-    @property
-    def cancelling(self) -> bool:
+    def is_cancelled(self, problem: BaseException) -> bool:
         task = asyncio.current_task()
-        return task is None or task.cancelling() > 0
+        return isinstance(problem, asyncio.CancelledError) and (task is None or task.cancelling() > 0)
 
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         if entry.deadline is not None:
@@ -176,7 +175,7 @@ class AwaitedDriver:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _write_ahead(self, journal: RunJournal) -> None:
+    async def _write_ahead(self, journal: RunRecorder) -> None:
         """Write to the journal, in a thread, what has happened; then start the calls that it tells of."""
         execution = self._execution
         try:

@@ -46,13 +46,14 @@ class BlockingExecutor:
     wake     makes the driving thread read the deadlines again
     """
 
-    cancelling = False
-
     def __init__(
         self, submit: Callable[[Any, Callable[[], object] | None], Future[Any]], wake: Callable[[], object]
     ) -> None:
         self._submit = submit
         self._wake = wake
+
+    def is_cancelled(self, problem: BaseException) -> bool:
+        return False  # no task performs the call
 
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         if entry.deadline is not None:
@@ -99,8 +100,8 @@ class BlockingDriver:
         self._link = link
         self._execution = execution
         self._threads = threads
-        # The link's method, not one of ours: no reference cycle keeps the driver for the garbage collector.
-        self._executor = BlockingExecutor(loop.submit, link.wake)
+        self._loop = loop
+        self._executor: BlockingExecutor | None = None  # made for the first call: many runs have none
         execution.clock.changed = link.wake
         self._owner = RLock()  # held by the thread that drives a run, and by the caller's thread for good at its end
         self._ended: Signal | None = None  # given by a tool thread that has driven the run to its end
@@ -221,10 +222,12 @@ class BlockingDriver:
     def _perform(self, entry: CallEntry, *, drives: bool = True) -> Signal | None:
         """Perform the call; then drive the run, if no other thread does, and perform its next calls."""
         execution = self._execution
+        # The link's method, not one of ours: no reference cycle keeps the driver for the garbage collector.
+        executor = self._executor = self._executor or BlockingExecutor(self._loop.submit, self._link.wake)
         lone: CallEntry | None = entry
         while lone is not None:
             entry = lone
-            result = run_to_end(execution.calls.perform(entry, execution.record, self._executor))
+            result = run_to_end(execution.calls.perform(entry, execution.record, executor))
             self._done.append((entry, result))
             if not drives or not self._owner.acquire(blocking=False):
                 self._link.wake()  # the driving thread takes the result

@@ -124,7 +124,9 @@ class CallEntry:
         """It has its answer."""
         if self.ended is None:
             self.ended = monotonic()
-        self.status, self.packed, self.error = status, packed, _call_error(error)
+        self.status, self.packed = status, packed
+        if error is not None:
+            self.error = _call_error(error)
 
     def to_call(self, result: CallResult | None = None) -> Call:
         """The record as it is now, or as it will be with this result."""
@@ -175,3 +177,8 @@ def failure(error: ToolError) -> CallResult:
     if isinstance(error, Denied):
         return "denied", None, error
     return "timeout" if error.code == "timeout" else "error", None, error
+
+
+def call_key(run_id: str, call: int) -> str:
+    """The idempotency key of a call: the same for every try of one call, and of no other."""
+    return f"{run_id}-{call}"

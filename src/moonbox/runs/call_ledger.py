@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw, msgpack
 
 from moonbox.audit.records import Observation
-from moonbox.durable.recorded import result_of
 from moonbox.errors import ToolError
-from moonbox.runs.call_entry import CallEntry
+from moonbox.runs.call_entry import CallEntry, tool_error
 from moonbox.runs.docs import DISCOVERY_BUDGET
 from moonbox.runs.environment import SHOW
 from moonbox.tools.results import error_value
@@ -24,9 +23,8 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import CallStatus
     from moonbox.audit.telemetry import RunSpan, Telemetry
-    from moonbox.durable.journaling import RunJournal
-    from moonbox.durable.records import RecordedReply
     from moonbox.runs.record import RunRecord
+    from moonbox.runs.recording import RecordedAnswer, RunRecorder
 
 _REMEMBERED_FAILURES = 32
 _TOO_MUCH_DISCOVERY = "this run has asked docs too often; keep the answers in variables, or go on in the next run"
@@ -52,6 +50,8 @@ class CallLedger:
         """Calls without an answer, by the worker's numbers."""
         self.holds_answers = False
         """Answers are collected and not sent yet."""
+        self.replies: list[tuple[int, bool, Packed]] = []
+        """Answers that the worker has not got yet, in order."""
         self.last_id = 0
         """The worker's number of the latest call."""
         self._record = record
@@ -59,7 +59,6 @@ class CallLedger:
         self._telemetry = telemetry
         self._span = span
         self._budget = record.calls.limits.max_tool_calls
-        self._replies: list[tuple[int, bool, Packed]] = []
         self._answered: list[CallEntry] = []
         self._failed: list[CallEntry] = []
         self._batches = 0
@@ -132,9 +131,9 @@ class CallLedger:
         self._answered.append(entry)
         if error is not None:
             self._failed.append(entry)
-            self._replies.append((entry.id, False, pack(error_value(error, entry.tool))))
+            self.replies.append((entry.id, False, pack(error_value(error, entry.tool))))
         elif packed is not None:
-            self._replies.append((entry.id, True, packed))
+            self.replies.append((entry.id, True, packed))
 
     def cancel(self, entry: CallEntry) -> None:
         """The script no longer waits for this call."""
@@ -159,7 +158,7 @@ class CallLedger:
         return data if self.holds_answers else data + self._pack_answers()
 
     def _pack_answers(self) -> bytes:
-        replies, journal = self._replies, self._record.journal
+        replies, journal = self.replies, self._record.journal
         if not replies:
             return b""
         if journal is not None:
@@ -180,7 +179,7 @@ class CallLedger:
         self._answered.clear()
         return frame
 
-    def _replay(self, journal: RunJournal) -> bytes:
+    def _replay(self, journal: RunRecorder) -> bytes:
         """The next answers of the record, in the same frames as before. At its end, the calls without one are made."""
         frames = []
         while replies := journal.next_answers():
@@ -198,7 +197,7 @@ class CallLedger:
                     self.answer(entry, *result)
         return b"".join(frames)
 
-    def _repeat(self, reply: RecordedReply) -> None:
+    def _repeat(self, reply: RecordedAnswer) -> None:
         entry = self.open.get(reply.call)
         if entry is None:
             packed = Packed(reply.data)
@@ -207,11 +206,15 @@ class CallLedger:
                 self._observe(target, packed.value)
             elif target == "fn.show" and reply.ok:
                 self._record.show(arguments)
-            self._replies.append((reply.call, reply.ok, packed))
+            self.replies.append((reply.call, reply.ok, packed))
             return
         entry.tool, entry.arguments, entry.approval = reply.tool, reply.arguments, reply.approval
         entry.started, entry.began, entry.ended = reply.started, entry.received, entry.received + reply.duration
-        self.answer(entry, *result_of(reply))
+        failed = reply.error
+        if failed is None:
+            self.answer(entry, reply.status, Packed(reply.data), None)
+        else:
+            self.answer(entry, reply.status, None, tool_error(failed))
 
     def end_spans(self) -> None:
         """End the telemetry of calls that have none ended yet."""
@@ -248,9 +251,9 @@ class CallLedger:
                 record.show(arguments)
             else:
                 record.advance(arguments)
-            self._replies.append((call_id, True, pack(answer)))
+            self.replies.append((call_id, True, pack(answer)))
         except ToolError as error:
-            self._replies.append((call_id, False, pack(error_value(error, None))))
+            self.replies.append((call_id, False, pack(error_value(error, None))))
 
     def _observe(self, target: str, value: Any) -> None:
         observations = self._record.observations

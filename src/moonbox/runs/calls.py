@@ -7,19 +7,18 @@ suspends, so that `run_to_end` drives it from an ordinary thread; the asyncio on
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cached_property
 from time import monotonic
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from moonbox.durable.recorded import call_key
 from moonbox.errors import ArgumentError, Denied, JournalError, ToolError, UsageError
 from moonbox.media import ACTIVE_STORE, MediaStore
-from moonbox.runs.call_entry import failure, tool_error
+from moonbox.runs.call_entry import call_key, failure, tool_error
 from moonbox.runs.clock import CLOCK
 from moonbox.runs.decisions import Answer, Decision, ToolCall
 from moonbox.runs.docs import Docs
-from moonbox.runs.environment import HostFunction
+from moonbox.runs.environment import AddedFunction
 from moonbox.runs.media_arguments import with_addresses, with_contents
 from moonbox.runs.slots import Slots
 from moonbox.threads import Contained
@@ -41,8 +40,8 @@ if TYPE_CHECKING:
     from moonbox.runs.decisions import Middleware
     from moonbox.runs.environment import Additions
     from moonbox.runs.record import RunRecord
-    from moonbox.runs.slots import RunningCall
-    from moonbox.sandbox.setup import Setup
+    from moonbox.runs.services import Services
+    from moonbox.runs.settings import Settings
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
@@ -52,9 +51,8 @@ if TYPE_CHECKING:
 class Executor(Protocol):
     """How to wait, and where sync tools run."""
 
-    @property
-    def cancelling(self) -> bool:
-        """Whether the task that performs the call is being cancelled, as against a tool that raises a cancellation."""
+    def is_cancelled(self, problem: BaseException) -> bool:
+        """Whether it cancels the task that performs the call, as against a cancellation that the tool raised."""
 
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         """Run it and give its result, awaited if need be. The driver of the run abandons it at the entry's deadline.
@@ -74,12 +72,13 @@ class Executor(Protocol):
 class CallPath:
     """The path of every call of one Repl under the same limits, or of one direct call.
 
-    Made with every Repl, most of which never call: what only calls need is looked up in the Setup then.
+    Made with every Repl, most of which never call: what only calls need is looked up in the Services then.
     """
 
     def __init__(
         self,
-        setup: Setup,
+        settings: Settings,
+        services: Services,
         toolbox: Toolbox,
         additions: Additions,
         limits: Limits,
@@ -93,24 +92,25 @@ class CallPath:
         """What the Repl was given of images, audio and files."""
         self.additions = additions
         self.limits = limits
-        self.language: Language = setup.language
-        self.value_limits = ValueLimits.of(limits, setup.allow_nan)
+        self.language: Language = settings.language
+        self.value_limits = ValueLimits.of(limits, settings.allow_nan)
         self.most_elements = min(limits.max_array * 80, limits.max_memory // 10) + 20_000
         """So many elements may come from the worker in one run."""
-        self._setup = setup
+        self._settings = settings
+        self._services = services
         self._direct = direct
-        self._first = 0 if direct else setup.language.first_index  # the number of the first element of a list
+        self._first = 0 if direct else settings.language.first_index  # the number of the first element of a list
         # The definitions, by the tools' paths, of which a person said "always": a changed one is another tool.
         self._always = {} if always is None else always
 
     @cached_property
     def docs(self) -> Docs:
         """The documentation that scripts read."""
-        setup = self._setup
-        search = setup.search(self.toolbox)
-        return Docs(self.toolbox, self.additions.docs, self.language.name, setup.toolbox.learned, search=search)
+        tools = self._services.tools
+        search = tools.search(self.toolbox)
+        return Docs(self.toolbox, self.additions.docs, self.language.name, tools.learned, search=search)
 
-    def prepare(self, entry: CallEntry) -> Tool | HostFunction:
+    def prepare(self, entry: CallEntry) -> Tool | AddedFunction:
         """Resolve and validate; ToolError says what is wrong."""
         space, _, name = entry.target.partition(".")
         if space == "fn" and name in self.additions.functions:
@@ -121,7 +121,7 @@ class CallPath:
         entry.tool = tool.path
         given = with_addresses(entry.given, tool) if self.media.kept else entry.given
         try:
-            entry.arguments = self._bound(given, tool)
+            entry.arguments = tool.binder.bind(given, tool.path, self._first, is_json_call=self._direct)
         except ArgumentError:
             entry.arguments = tool.binder.named(given, tool.path)
             raise
@@ -129,24 +129,25 @@ class CallPath:
 
     async def perform(self, entry: CallEntry, run: RunRecord, executor: Executor) -> CallResult:
         """Carry a call out; whatever goes wrong on the way is in the result."""
-        running: RunningCall | None = None
+        services = self._services
+        records, running = services.records, None
         token = ACTIVE_STORE.set(self.media)
         try:
             try:
                 target = self.prepare(entry)
-                running = entry.running = self._setup.running_calls.enter(entry)
+                running = entry.running = services.running_calls.enter(entry)
                 packed = await self._call(target, entry, run, executor)
                 entry.ended = monotonic()
-                if self._setup.secrets is not None and (not isinstance(target, HostFunction) or target.cleaned):
-                    packed = self._setup.clean_result(packed)
+                if records.secrets is not None and (not isinstance(target, AddedFunction) or target.cleaned):
+                    packed = records.clean_result(packed)
                 result: CallResult = "ok", packed, None
             except BaseException as problem:
                 entry.ended = monotonic()
-                if type(problem).__name__ == "CancelledError" and executor.cancelling:
+                if executor.is_cancelled(problem):
                     raise
                 if isinstance(problem, Contained):
                     problem = problem.problem
-                result = failure(self._setup.clean_error(to_tool_error(problem, entry.tool)))
+                result = failure(records.clean_error(to_tool_error(problem, entry.tool)))
             if run.intents is not None:
                 await self._write_end(result, entry, run, executor)
             return result
@@ -187,9 +188,9 @@ class CallPath:
             labels=run.labels,
         )
 
-    async def _call(self, target: Tool | HostFunction, entry: CallEntry, run: RunRecord, executor: Executor) -> Packed:
+    async def _call(self, target: Tool | AddedFunction, entry: CallEntry, run: RunRecord, executor: Executor) -> Packed:
         """Call it, if middleware and people agree, and convert what it returns."""
-        tool = None if isinstance(target, HostFunction) else target
+        tool = None if isinstance(target, AddedFunction) else target
         if tool is not None:
             answer = await self._admit(tool, entry, run, executor)
             if answer is not None:
@@ -200,11 +201,12 @@ class CallPath:
         result = await self._invoke(call, entry, run, executor, is_async)
         if tool is None:
             return self._packed(result)
-        failures = tool.failures or self._setup.failures
+        failures = tool.failures or self._settings.failures
         packed = convert(result, tool, self.value_limits, failures, lambda text: run.note(text, tool.path))
-        if self._setup.toolbox.learned.is_due(tool.path):
-            self._setup.learn(tool, packed, scripted=not self._direct)
-        for layer in reversed(self._setup.middleware):
+        tools = self._services.tools
+        if tools.learned.is_due(tool.path):
+            tools.learn(tool, packed, self._services.records, scripted=not self._direct)
+        for layer in reversed(self._settings.middleware):
             if layer.after is not None:
                 changed = await executor.settle(layer.after(self.view(tool, entry, run, packed.value)))
                 if isinstance(changed, ToolCall):
@@ -217,7 +219,7 @@ class CallPath:
         """Ask middleware and people, and wait for a slot. An answer of middleware takes the place of the call."""
         if tool.policy == "direct" and not self._direct:
             raise Denied(f"scripts cannot call the tool '{tool.path}'; use a direct tool call instead")
-        for layer in self._setup.middleware:
+        for layer in self._settings.middleware:
             if layer.before is not None:
                 answer = await self._before(layer, tool, entry, run, executor)
                 if answer is not None:
@@ -229,15 +231,17 @@ class CallPath:
         return None
 
     def _invocation(
-        self, target: Tool | HostFunction, entry: CallEntry, run: RunRecord
+        self, target: Tool | AddedFunction, entry: CallEntry, run: RunRecord
     ) -> tuple[Callable[[], Any], bool]:
         """What calls the function, and whether that gives an awaitable."""
         arguments, first = entry.arguments, self._first
-        if isinstance(target, HostFunction):
+        if isinstance(target, AddedFunction):
             from inspect import iscoroutinefunction  # slow to load
 
             function = target.call
-            if self._setup.redactor is not None:  # fields are redacted by their names, so that the record needs them
+            if (
+                self._services.records.redactor is not None
+            ):  # fields are redacted by their names, so that the record needs them
                 entry.arguments = named_arguments(function, arguments)
             return lambda: function(*arguments), iscoroutinefunction(function)
         context = None
@@ -255,7 +259,7 @@ class CallPath:
             )
         if self.media.kept:
             arguments = with_contents(arguments, target, self.media)
-        if target.placement == "node" and (cluster := self._setup.cluster) is not None:
+        if target.placement == "node" and (cluster := self._services.cluster) is not None:
             from moonbox.cluster.node_tools import call_on_node
 
             return lambda: call_on_node(target, arguments, context, cluster, self.value_limits), False
@@ -330,11 +334,7 @@ class CallPath:
         self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor, changed: tuple[str, ...]
     ) -> Decision:
         """Ask the person. The run's clock stands still for that time."""
-        approve = self._setup.approve
-        if run.journal is not None:
-            from moonbox.runs.approvals import ask_in_journal  # loads asyncio
-
-            approve = partial(ask_in_journal, setup=self._setup)
+        approve = run.approve
         if approve is None:
             entry.approval = "denied"
             raise Denied(
@@ -360,12 +360,12 @@ class CallPath:
 
     async def _wait_for_slot(self, tool: Tool, most: int, entry: CallEntry, executor: Executor) -> None:
         """The call keeps the slot until its tool has ended, even if the run no longer waits for it."""
-        slots = self._setup.slots.setdefault(tool.path, Slots(most))
+        slots = self._services.slots.setdefault(tool.path, Slots(most))
         if slots.most != most:  # the tool was replaced
             slots.resize(most)
         future = slots.enter()
         if future is not None:
-            if tool.timeout is not None and self._setup.running_calls.all_left(slots):
+            if tool.timeout is not None and self._services.running_calls.all_left(slots):
                 entry.obstacle = (
                     f"{tool.path} takes {counted(slots.most, 'call')} at once (max_concurrency), "
                     "and earlier ones that timed out are still running"
@@ -382,7 +382,7 @@ class CallPath:
     def _packed(self, result: Any, tool: Tool | None = None) -> Packed:
         """What a function, middleware or a caller gave as a result, the last two instead of a tool."""
         failures = None if tool is None else tool.failures
-        return convert(result, None, self.value_limits, failures or self._setup.failures)
+        return convert(result, None, self.value_limits, failures or self._settings.failures)
 
 
 def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -15,7 +15,6 @@ from moonbox.runs.call_entry import failure
 from moonbox.runs.calls import CallPath, run_to_end
 from moonbox.runs.environment import Additions
 from moonbox.runs.execution import Execution
-from moonbox.runs.intents import Intents
 from moonbox.runs.options import merged
 from moonbox.runs.record import RunRecord
 from moonbox.threads import soon
@@ -26,33 +25,37 @@ if TYPE_CHECKING:
     from moonbox.runs.call_entry import CallResult
     from moonbox.runs.decisions import Answer
     from moonbox.runs.options import RunOptions
-    from moonbox.sandbox.setup import Setup
+    from moonbox.runs.services import Services
+    from moonbox.runs.settings import Settings
 
 
 class DirectCall:
     """One call and its record: a Run whose language is "direct"."""
 
-    def __init__(self, setup: Setup, tool: str, arguments: Any, toolbox: Toolbox | None, options: RunOptions) -> None:
-        self._setup = setup
+    def __init__(
+        self,
+        settings: Settings,
+        services: Services,
+        tool: str,
+        arguments: Any,
+        toolbox: Toolbox | None,
+        options: RunOptions,
+    ) -> None:
+        self._services = services
         self._lock = threading.RLock()  # `on_call` may close the Sandbox, which closes this
         self._run: Run | None = None
-        toolbox = setup.toolbox if toolbox is None else Toolbox.of(toolbox)
-        given = merged(setup.run_options, options)
+        toolbox = settings.toolbox if toolbox is None else Toolbox.of(toolbox)
+        given = merged(settings.run_options, options)
         self._on_call = given.get("on_call")
-        self._calls = CallPath(setup, toolbox, Additions(), given["limits"] or setup.limits, direct=True)
-        record = RunRecord(
-            self._calls,
-            tool,
-            given.get("run_id") or setup.new_id(),
-            language="direct",
-            intents=Intents.to(setup.sink, setup.redactor),
-            context=setup.context_with(given.get("context")),
-            labels=given.get("labels"),
-        )
-        self._execution = Execution(record, telemetry=setup.telemetry)
+        limits = given.get("limits") or settings.limits
+        self._calls = CallPath(settings, services, toolbox, Additions(), limits, direct=True)
+        record = RunRecord(self._calls, tool, given.get("run_id") or services.new_id(), language="direct")
+        record.intents, record.approve = services.records.intents(), settings.approve
+        record.give(settings.context, given)
+        self._execution = Execution(record, telemetry=services.telemetry)
         positional = [] if arguments is None else [arguments]
         self._entry = self._execution.ledger.add(1, f"tools.{tool}", positional, batch=1, size=0)
-        setup.direct_calls.add(self)
+        services.direct_calls.add(self)
         self._notify()
 
     def run(self) -> Run:
@@ -61,13 +64,13 @@ class DirectCall:
         results: list[CallResult] = []
         execution, entry = self._execution, self._entry
         execution.clock.changed = changed.set
-        executor = BlockingExecutor(self._setup.loop.submit, changed.set)
+        executor = BlockingExecutor(self._services.loop.submit, changed.set)
 
         def job() -> None:
             results.append(run_to_end(self._calls.perform(entry, execution.record, executor)))
             changed.set()
 
-        self._setup.threads.submit(job)
+        self._services.threads.submit(job)
         try:
             while not (results or self._run) and (seconds := self._seconds()) != 0:
                 changed.wait(seconds)
@@ -83,7 +86,7 @@ class DirectCall:
         loop = asyncio.get_running_loop()
         execution, entry = self._execution, self._entry
         execution.clock.changed = lambda: soon(loop, changed.set)
-        executor = AwaitingExecutor(self._setup.threads, changed.set)
+        executor = AwaitingExecutor(self._services.threads, changed.set)
         task = asyncio.create_task(self._calls.perform(entry, execution.record, executor))
         task.add_done_callback(lambda _: changed.set())
         entry.cancel = lambda: soon(loop, task.cancel)
@@ -141,8 +144,8 @@ class DirectCall:
 
     def _write(self, values: tuple[Any, ...], error: ScriptError | None) -> Run:
         """Write the record before `on_call`, which may raise, hears of the end."""
-        self._setup.direct_calls.discard(self)
-        self._run = self._setup.write(self._execution.conclude(values, error))
+        self._services.direct_calls.discard(self)
+        self._run = self._services.records.write(self._execution.conclude(values, error))
         self._notify()
         return self._run
 

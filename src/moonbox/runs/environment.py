@@ -29,7 +29,7 @@ _PART = "\x1f"  # separates the parts of a name; a tool's own name may contain d
 
 
 @dataclass(frozen=True, slots=True)
-class HostFunction:
+class AddedFunction:
     """A function of the host that scripts call by its bare name, with positional arguments."""
 
     name: str
@@ -45,11 +45,11 @@ def _show(*_: Any) -> None:
     """Never called: the run itself takes the values."""
 
 
-SHOW = HostFunction("show", _show, _SHOW_DOC, counted=False)
+SHOW = AddedFunction("show", _show, _SHOW_DOC, counted=False)
 """Scripts give the model values and media besides the result with it. It is not a call: no record, no count."""
 
 
-PROGRESS = HostFunction("progress", _show, _PROGRESS_DOC, counted=False)
+PROGRESS = AddedFunction("progress", _show, _PROGRESS_DOC, counted=False)
 """Scripts say how far they are with it. It is not a call either."""
 
 
@@ -60,7 +60,7 @@ _ASKING = frozenset(("sys", "docs"))
 class Additions:
     """What was added to one Sandbox or Repl beside its tools. A value: a Repl keeps what its Sandbox had."""
 
-    functions: Mapping[str, HostFunction] = field(default_factory=dict)
+    functions: Mapping[str, AddedFunction] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
     docs: Mapping[str, str] = field(default_factory=dict)
     revision: int = 0
@@ -90,7 +90,7 @@ class Additions:
         functions = {key: item for key, item in self.functions.items() if key not in replaced}
         values = {key: item for key, item in self.values.items() if key not in replaced}
         if callable(value):
-            functions[name] = HostFunction(name, value, doc, counted, cleaned)
+            functions[name] = AddedFunction(name, value, doc, counted, cleaned)
         else:
             values[name] = _lowered(name, value)
         text = doc or _own_doc(value)
@@ -170,14 +170,15 @@ def _check_name(name: Any, value: Any, language: Language, *, dotted: bool) -> N
     The name is an identifier, or several with dots for a table.
     """
     texts, parts = language.texts, name.split(".") if dotted and isinstance(name, str) else [name]
-    is_apart = language.runtime is not None and not callable(value)  # a variable that hides no function
-    keywords = language.keywords or {*texts.reserved.split()}.difference(() if is_apart else language.docs)
+    # In a language that is compiled to Lua, variables and functions have names apart from one another.
+    is_variable = language.runtime is not None and not callable(value)
+    keywords = language.keywords or {*texts.reserved.split()}.difference(() if is_variable else language.docs)
     if not all(isinstance(part, str) and is_identifier(part) and part not in keywords for part in parts):
         more = " (and . between parts)" if dotted else ""
         raise UsageError(f"{name!r} is not a name that a script can write; use letters, digits and _{more}")
-    if is_apart and len(parts) > 1:
+    if is_variable and len(parts) > 1:
         raise UsageError(f"a value has a name without dots, not {name!r}")
-    hides = parts[0] in (SHOW.name, PROGRESS.name) or (parts[0] in language.docs and not is_apart)
+    hides = parts[0] in (SHOW.name, PROGRESS.name) or (parts[0] in language.docs and not is_variable)
     if callable(value) or len(parts) > 1:
         hides = hides or parts[0] in f"{texts.reserved} {texts.taken}".split()
     if hides:

@@ -40,10 +40,11 @@ if TYPE_CHECKING:
 
 GRACE = 1.0
 """Seconds that a worker has to stop by itself before it is killed."""
-PATIENCE = 5.0
-"""The same on a machine so busy that the worker hardly ran in them."""
-_STOP_SECONDS = 0.5  # of processor time; most scripts need far less, but nothing interrupts a C function of Lua
-_MEMORIES, _SLACK = 4, 1 << 20  # a worker may send so many times max_memory in one run, and a little more
+LONGEST_GRACE = 5.0
+"""Seconds after which a worker is killed that had less than `_STOP_SECONDS` of processor time until then."""
+_STOP_SECONDS = 0.5  # most scripts need far less, but nothing interrupts a C function of Lua
+_RECEIVED_FACTOR, _RECEIVED_SLACK = 4, 1 << 20
+"""A worker may send `max_memory` times the factor in one run, and the slack besides."""
 _REASONS = {protocol.REASON_TIME: "time", protocol.REASON_CANCELLED: "cancelled", protocol.REASON_CALLS: "calls"}
 
 
@@ -89,7 +90,7 @@ class Execution:
         self.starting = ledger.starting
         self._sources = sources
         self._decoder = Decoder(calls.most_elements, limits.max_depth, allow_nan=calls.value_limits.allow_nan)
-        self._most_received = limits.max_memory * _MEMORIES + _SLACK
+        self._most_received = limits.max_memory * _RECEIVED_FACTOR + _RECEIVED_SLACK
 
     # What goes in
 
@@ -109,7 +110,7 @@ class Execution:
         record = self.record
         record.received += len(payload) + protocol.HEADER.size
         if record.received > self._most_received:
-            raise WorkerError(f"the worker sent more than {_MEMORIES} times max_memory in one run")
+            raise WorkerError(f"the worker sent more than {_RECEIVED_FACTOR} times max_memory in one run")
         if kind == protocol.CALLS:
             self._take_calls(payload)
         elif kind in (protocol.VALUE, protocol.VALUE_KEPT):
@@ -174,7 +175,7 @@ class Execution:
         """End the run: the script has a moment to stop by itself, and gets no more answers."""
         if not self.stopping and not self.over:
             self.stopping = self.interrupting = reason
-            self._stop_until, self._kill_at = now + GRACE, now + PATIENCE
+            self._stop_until, self._kill_at = now + GRACE, now + LONGEST_GRACE
             self._cpu_before_stop = self.clock.worker_time() or 0.0
             self._unsent += protocol.frame(protocol.HALT, bytes((reason,)))
             self.ledger.cancel_starting()
@@ -212,8 +213,9 @@ class Execution:
     def outgoing(self) -> bytes:
         """The bytes to send now."""
         data = self._unsent
-        if not self.stopping:
-            data += self.ledger.answers()
+        ledger = self.ledger
+        if not self.stopping and (ledger.replies or self.record.journal is not None):
+            data += ledger.answers()
         self._unsent = b""
         self.record.sent += len(data)
         return data
@@ -230,7 +232,8 @@ class Execution:
 
     def finish(self) -> Run:
         """The record of the run, which is over."""
-        self.ledger.leave_all()
+        if self.ledger.open:
+            self.ledger.leave_all()
         report, error = self.record.report, self._error
         if self.interrupted:
             error = self._explain(EngineError("stop", limit="cancelled"))

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from moonbox.limits import Limits
     from moonbox.runs.environment import Additions
     from moonbox.runs.messages import RunReport
-    from moonbox.sandbox.setup import Setup
+    from moonbox.runs.settings import Settings
     from moonbox.tools.toolbox import Toolbox
     from moonbox.worker.link import Link
+    from moonbox.worker.pool import Pool
 
 _Answer = TypeVar("_Answer")
 _FRAME_SLACK = 1 << 20
@@ -40,24 +41,29 @@ class HeldWorker:
     """What scripts have defined is in no worker, but in the journal."""
     _closed = False
 
-    def __init__(self, setup: Setup, timeout: float | None) -> None:
-        self._setup = setup
-        self._pool = setup.pool
+    def __init__(self, settings: Settings, pool: Pool, timeout: float | None, *, is_recorded: bool) -> None:
+        """`timeout` is how long to wait for a worker. What runs define can be restored where they are recorded."""
+        self._settings = settings
+        self._pool = pool
         self._timeout = timeout
+        self._is_recorded = is_recorded
 
     def acquire(self) -> Link:
         """A living worker. Waits for one while all are in use."""
-        return self._living() or self._take(self._pool.checkout(self._timeout))
+        link = self.link
+        if link is not None:
+            if link.alive():
+                return link
+            self._bury(link)
+        return self._take(self._pool.checkout(self._timeout))
 
     async def aacquire(self) -> Link:
         """The same, awaited."""
-        return self._living() or self._take(await self._pool.acheckout(self._timeout))
-
-    def _living(self) -> Link | None:
-        link = self.link
-        if link is not None and not link.alive():
-            self._bury(link)
-        return self.link
+        if self.link is not None:
+            if self.link.alive():
+                return self.link
+            self._bury(self.link)
+        return self._take(await self._pool.acheckout(self._timeout))
 
     def update(self, link: Link, toolbox: Toolbox, additions: Additions, limits: Limits) -> bytes:
         """The frame that brings the worker up to date; empty when it is."""
@@ -65,7 +71,7 @@ class HeldWorker:
         configured: Any = link.configured
         if configured == mark:
             return b""
-        known = configured or self._setup.template
+        known = configured or self._settings.template
         link.configured = mark
         link.memory = memory = limits.max_memory
         link.reader.largest = memory + _FRAME_SLACK
@@ -73,9 +79,11 @@ class HeldWorker:
             return b""
         config: dict[str, Any] = {}
         if mark[:3] != known[:3]:
-            config["environment"] = describe_environment(toolbox, additions, self._setup.features, self._setup.language)
+            config["environment"] = describe_environment(
+                toolbox, additions, self._settings.features, self._settings.language
+            )
         if limits is not known[3] and limits != known[3]:
-            config["limits"] = self._setup.limits_for_worker(limits)
+            config["limits"] = self._settings.limits_for_worker(limits)
         return protocol.pack(protocol.CONFIGURE, config) if config else b""
 
     def read_globals(self) -> dict[str, str]:
@@ -117,7 +125,7 @@ class HeldWorker:
     def _bury(self, link: Link) -> None:
         """The worker has ended, or is of no use any more, while no script ran in it."""
         link.kill()
-        if link.host_lost and self._setup.journal is not None:
+        if link.host_lost and self._is_recorded:
             self.sleep()
         else:
             self.lose()

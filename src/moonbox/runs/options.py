@@ -13,8 +13,8 @@ from moonbox.suggest import unknown
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from moonbox.durable.background import Progress
     from moonbox.runs.call_entry import CallEntry
+    from moonbox.runs.progress import Progress
 
 MOST_LABELS = 16
 LONGEST_LABEL = 256

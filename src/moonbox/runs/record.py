@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.answer import line_naming
 from moonbox.audit.records import Run, Usage
 from moonbox.compact import short
-from moonbox.durable.background import Progress
 from moonbox.findings import Finding
+from moonbox.runs.call_entry import CallEntry
 from moonbox.runs.clock import RunClock
+from moonbox.runs.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from moonbox.audit.records import Observation
-    from moonbox.durable.journaling import RunJournal
     from moonbox.errors import ScriptError
-    from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.calls import CallPath
+    from moonbox.runs.decisions import ToolCall
     from moonbox.runs.intents import Intents
     from moonbox.runs.messages import RunReport
+    from moonbox.runs.options import RunOptions
+    from moonbox.runs.recording import RunRecorder
 
 _LONGEST_SHOWN = 10_000
 _MOST_NOTES = 100
@@ -40,6 +42,9 @@ class RunRecord:
     labels     for whom the run is, and why
     """
 
+    intents: Intents | None = None
+    on_output: Callable[[str], None] | None = None
+    context: Mapping[str, Any] = {}
     notes: tuple[Finding, ...] = ()
     """What the check of the script found, and results of another type than their tools declare."""
     worker_lost = False
@@ -49,8 +54,10 @@ class RunRecord:
     """Bytes to and from the worker."""
     kept = 0
     """What stays in the Repl under a name: 1 the value, 2 the output, 3 both."""
-    journal: RunJournal | None = None
+    journal: RunRecorder | None = None
     """Takes the run down, so that another process can continue it."""
+    approve: Callable[[ToolCall], Any] | None = None
+    """Asked before a call of a tool whose policy is "approve"."""
     progress: Progress | None = None
     """How far the script said that it is."""
     on_progress: Callable[[Progress], None] | None = None
@@ -59,6 +66,7 @@ class RunRecord:
     printed = 0
     """Bytes that the script has printed."""
     _shown_bytes = _heard = 0
+    _text_of: Callable[[bytes], str] | None = None
 
     def __init__(
         self,
@@ -71,30 +79,29 @@ class RunRecord:
         seed: int = 0,
         state_lost_before: bool = False,
         language: str = "",
-        intents: Intents | None = None,
-        on_output: Callable[[str], None] | None = None,
-        context: Mapping[str, Any] | None = None,
-        labels: Mapping[str, str] | None = None,
     ) -> None:
         self.calls = calls
         self.source = source
         self.id = run_id
         self.repl_id = repl_id
         self.number = number
-        self.intents = intents
         self.clock = RunClock(calls.limits.timeout)
         self.entries: list[CallEntry] = []
         self.observations: list[Observation] = []
         self.language = language or calls.language.name
-        self.context: Mapping[str, Any] = context or {}
-        self.labels: dict[str, str] = dict(labels) if labels else {}
+        self.labels: dict[str, str] = {}
         self.started = time()
         self.seed = seed
         self._state_lost_before = state_lost_before
-        self._on_output = on_output
-        self._text_of = None if on_output is None else getincrementaldecoder("utf-8")("replace").decode
         self._output: list[bytes] = []
         self._shown: dict[str, Any] = {}  # handles of media
+
+    def give(self, context: Mapping[str, Any], options: RunOptions) -> None:
+        """For whom the run is: the context of the Sandbox, under that of the options, and the labels."""
+        own = options.get("context")
+        self.context = {**context, **own} if own else context
+        if labels := options.get("labels"):
+            self.labels = dict(labels)
 
     def head(self) -> Run:
         """What is known of the run before it ends."""
@@ -117,13 +124,14 @@ class RunRecord:
 
     def _put_out(self, data: bytes) -> None:
         self._output.append(data)
-        if self._on_output is not None and self._text_of is not None:
+        if self.on_output is not None:
+            self._text_of = self._text_of or getincrementaldecoder("utf-8")("replace").decode
             known = max(0, self._heard - self.printed - self._shown_bytes)
             if text := self._text_of(data[known:]):
-                self._on_output(text)
+                self.on_output(text)
 
     def continue_output(self, lost: RunRecord) -> None:
-        """The run began elsewhere, as this one does: what its caller has heard of the output is not said again."""
+        """Go on with the output of the same run in a lost worker: `on_output` does not get the same text again."""
         self._heard = max(lost._heard, lost.printed + lost._shown_bytes)
         self._text_of = lost._text_of
 
@@ -179,7 +187,7 @@ class RunRecord:
             values=values,
             output=b"".join(self._output).decode("utf-8", "replace"),
             output_cut=0 if report is None else report.cut,
-            calls=tuple([entry.to_call() for entry in self.entries]),
+            calls=tuple(map(CallEntry.to_call, self.entries)),
             usage=Usage(
                 wall=self.clock.elapsed(),
                 cpu=0.0 if report is None else report.cpu,

@@ -16,12 +16,14 @@ from moonbox.worker.protocol import chunk_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from moonbox.check.tools import ScriptTools
     from moonbox.errors import ScriptError
     from moonbox.runs.calls import CallPath
     from moonbox.runs.environment import Additions
     from moonbox.runs.execution import Execution
     from moonbox.runs.held_worker import HeldWorker
-    from moonbox.sandbox.setup import Setup
+    from moonbox.runs.services import ToolKnowledge
+    from moonbox.runs.settings import Settings
     from moonbox.tools.toolbox import Toolbox
     from moonbox.worker.chores import Chores
 
@@ -34,27 +36,38 @@ _NONE: frozenset[str] = frozenset()
 class ScriptCheck:
     """Checks the scripts of one Repl against its tools, and against the globals that it knows of."""
 
-    def __init__(self, setup: Setup, toolbox: Toolbox, enabled: bool | None) -> None:
-        self._setup = setup
+    def __init__(self, settings: Settings, tools: ToolKnowledge, toolbox: Toolbox, enabled: bool | None) -> None:
+        self._settings = settings
+        self._tools = tools
         self._toolbox = toolbox
-        self._enabled = setup.check if enabled is None else enabled
-        reader = setup.language.reader
-        self._checker = Checker(setup.language, setup.latest_check, partial(_facts, reader) if reader else None)
+        self._enabled = settings.check if enabled is None else enabled
+        reader = settings.language.reader
+        self._checker = Checker(settings.language, tools.latest_check, partial(_facts, reader) if reader else None)
         self._kept: dict[str, None] = {}  # globals with values that answers may have cut: see prelude/kept.lua
+        self._view: ScriptTools | None = None
+        self._names = _NONE
+        self._names_of: Additions | None = None
 
-    def findings(self, source: str, additions: Additions, inputs: Sequence[str] = ()) -> tuple[Finding, ...]:
+    def findings(
+        self, source: str, additions: Additions, inputs: Sequence[tuple[str, Any]] = ()
+    ) -> tuple[Finding, ...]:
         """What a look at the script shows; `inputs` are globals that this run has besides."""
-        names = self._added_names(additions) | {name for name in GLOBAL_TOOLS if name in self._toolbox}
+        view = self._view
+        if view is None or view.revision != self._toolbox.revision or additions is not self._names_of:
+            view = self._view = self._tools.view(self._toolbox)
+            global_tools = {name for name in GLOBAL_TOOLS if name in self._toolbox}
+            self._names, self._names_of = self._added_names(additions) | global_tools, additions
+        names = self._names
         if inputs or self._kept:
-            names = names | self._kept_in(source) | set(inputs)
-        return self._checker.check(source, self._setup.tool_view(self._toolbox), names)
+            names = names | self._kept_in(source) | {name for name, _ in inputs}
+        return self._checker.check(source, view, names)
 
     def admit(
         self,
         execution: Execution,
         size: int,
         additions: Additions,
-        inputs: Sequence[str] = (),
+        inputs: Sequence[tuple[str, Any]] = (),
         *,
         was_admitted: bool = False,
     ) -> EngineError | ScriptError | None:
@@ -98,19 +111,19 @@ class ScriptCheck:
 
     def _kept_in(self, source: str) -> frozenset[str]:
         """Those of the kept names that may stand in the script: scripts without them can be admitted as before."""
-        newest = self._setup.language.kept_name()
+        newest = self._settings.language.kept_name()
         words = re.findall(rf"{newest}\w*", source)  # also inside other names, which does no harm
         return frozenset(word for word in words if word == newest or word in self._kept) if words else _NONE
 
     def _added_names(self, additions: Additions) -> frozenset[str]:
         """Globals that the host has added."""
-        setup = self._setup
-        known, names = setup.added_names
+        settings = self._settings
+        known, names = self._tools.added_names
         if known is not additions:
-            opened = [name for feature in setup.features for name in setup.language.features[feature]]
+            opened = [name for feature in settings.features for name in settings.language.features[feature]]
             added = [name.partition(".")[0] for name in (*additions.functions, *additions.values)]
             names = frozenset((*opened, *added))
-            setup.added_names = additions, names  # in one step: threads that come between do no harm
+            self._tools.added_names = additions, names  # in one step: threads that come between do no harm
         return names
 
 

@@ -107,13 +107,20 @@ class Turns(Slots):
         """Wait for our turn."""
         if self.closed or self.end_pause or getpid() != self._pid:
             raise self._refusal()
+        with self._lock:
+            if self._free > 0:
+                self._free -= 1
+                return
         turn = Slots.enter(self)
         if turn is not None:
             self.wait(turn)
             self._check_still_open()
 
     def leave(self) -> None:
-        Slots.leave(self)
+        with self._lock:
+            self._free += 1
+            if self._waiting:
+                self._hand_out()
         if self.closed:
             self._ended(self)
 

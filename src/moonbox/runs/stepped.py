@@ -9,7 +9,7 @@ from moonbox.audit.records import Run
 from moonbox.errors import ToolError, UsageError
 from moonbox.runs.call_entry import failure
 from moonbox.runs.decisions import Answer, ToolCall
-from moonbox.runs.environment import HostFunction
+from moonbox.runs.environment import AddedFunction
 from moonbox.threads import in_thread
 from moonbox.wording import counted
 from moonbox.worker.protocol import REASON_CANCELLED
@@ -17,10 +17,10 @@ from moonbox.worker.protocol import REASON_CANCELLED
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from moonbox.runs.blocking import BlockingDriver
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.execution import Execution
-    from moonbox.runs.slots import Turns
+    from moonbox.runs.runner import Runner
+    from moonbox.worker.link import Link
 
 
 class Pause:
@@ -85,21 +85,12 @@ def give_up(step: Run | Pause) -> None:
 class SteppedDriver:
     """Drives a run from pause to pause. Its bytes are moved, and its tools run, by a blocking driver."""
 
-    def __init__(
-        self,
-        driver: BlockingDriver,
-        execution: Execution,
-        turns: Turns,
-        finish: Callable[[Execution], Run],
-        give_up: Callable[[Execution, BaseException], None],
-        move: Callable[[Execution], tuple[BlockingDriver, Execution]],
-    ) -> None:
-        self._driver = driver
+    def __init__(self, runner: Runner, link: Link, execution: Execution, repl: object) -> None:
+        self._runner = runner
+        self._repl = repl  # its Sandbox, when it is closed, ends the pauses of Repls that are alive
+        self._turns = runner.turns
+        self._driver = runner.driver(link, execution)
         self._execution = execution
-        self._turns = turns
-        self._finish = finish
-        self._give_up = give_up
-        self._move = move
         self._waiting: dict[int, CallEntry] = {}
         self._lock = RLock()  # held by the thread that ends a pause
         self._run: Run | None = None  # where the Repl was closed during a pause
@@ -135,9 +126,9 @@ class SteppedDriver:
                     if self._turns.closed:  # a moment ago, when there was no pause to end
                         self._close()
                     return self._run or Pause(self, calls)
-            return self._finish(self._execution)
+            return self._runner.finish(self._execution)
         except BaseException as problem:
-            self._give_up(self._execution, problem)
+            self._runner.give_up(self._execution, problem)
             raise
         finally:
             if not pauses:  # otherwise what ends the pause does it
@@ -152,7 +143,8 @@ class SteppedDriver:
     def _is_under_way(self) -> bool:
         """Whether the run is not over. One whose worker went with its host goes on in another."""
         while self._execution.moving:
-            self._driver, self._execution = self._move(self._execution)
+            link, self._execution = self._runner.recorded().move(self._execution)
+            self._driver = self._runner.driver(link, self._execution)
         return not self._execution.over
 
     def _look_at_calls(self) -> tuple[ToolCall, ...]:
@@ -166,7 +158,7 @@ class SteppedDriver:
             except ToolError as error:
                 execution.answer(entry, *failure(error))
                 continue
-            tool = None if isinstance(target, HostFunction) else target
+            tool = None if isinstance(target, AddedFunction) else target
             calls.append(execution.calls.view(tool, entry, execution.record))
             self._waiting[entry.id] = entry
         return tuple(calls)

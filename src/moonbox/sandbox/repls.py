@@ -11,7 +11,10 @@ from weakref import WeakSet
 from moonbox.errors import MoonboxError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from moonbox.cluster.membership import Membership
+    from moonbox.runs.slots import Turns
     from moonbox.sandbox.repl import Repl
     from moonbox.worker.pool import Pool
 
@@ -19,17 +22,17 @@ _LONGEST_PAUSE = 5.0
 
 
 class Repls:
-    """Called, it counts: for the metrics of the Sandbox, and for the operators of its cluster.
-
-    It does not hold the Sandbox, and does nothing after that was closed.
-    """
+    """The Repls of a Sandbox that are alive. It does not hold the Sandbox."""
 
     def __init__(self, pool: Pool, cluster: Membership | None) -> None:
         self.known: WeakSet[Repl] = WeakSet()
         self._pool = pool
+        self._stopped: set[Turns] = set()  # of closed Repls whose last run has not ended
+        self._close_records: Callable[[], object] | None = None
         self._cluster = cluster
 
     def __call__(self) -> dict[str, dict[str, float]]:
+        """Figures for metrics of the Sandbox and for operators of its cluster; none after the Sandbox was closed."""
         if self._pool.closed:
             return {}
         repls, workers = self.living(), self._pool.counts()
@@ -45,6 +48,22 @@ class Repls:
         while True:
             with suppress(RuntimeError):  # another thread has added one
                 return list(self.known)
+
+    def stopping(self, turns: Turns) -> None:
+        """A Repl is being closed; `run_ended` follows."""
+        self._stopped.add(turns)
+
+    def run_ended(self, turns: Turns) -> None:
+        """The last run of a closed Repl has ended. That of the last Repl closes what it was recorded in."""
+        self._stopped.discard(turns)
+        if self._close_records is not None and not self._stopped:
+            self._close_records()
+
+    def close_records(self, close: Callable[[], object]) -> None:
+        """Close the trail and the journal of a closed Sandbox: now, or when the last run has ended."""
+        self._close_records = close
+        if not self._stopped:
+            close()
 
     def put_to_sleep(self, idle_seconds: float) -> None:
         """Start a thread that does it for those which have been idle for so long."""

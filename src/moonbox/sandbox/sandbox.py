@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import os
 import weakref
-from contextlib import ExitStack, closing, suppress
-from functools import cache
+from contextlib import closing, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from moonbox.check.checker import Checker
 from moonbox.closing import Closing
-from moonbox.durable.recovery import DurableRuns
 from moonbox.errors import ClosedError, MoonboxError, UsageError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
-from moonbox.runs.options import RunOptions, check_callbacks, check_mapping, check_seconds
-from moonbox.sandbox.repls import Repls
-from moonbox.sandbox.setup import (
-    Setup,
+from moonbox.runs.options import RunOptions, check_callbacks
+from moonbox.runs.services import RecordKeeping, Services, ToolKnowledge
+from moonbox.runs.settings import Settings
+from moonbox.sandbox.options import (
     check_middleware,
     check_options,
-    check_required,
+    close_parts,
+    load_checker,
+    open_parts,
     open_redactor,
     open_secrets,
-    open_sink,
     open_telemetry,
 )
+from moonbox.sandbox.repls import Repls
 from moonbox.tools.toolbox import Toolbox
 from moonbox.wording import counted
-from moonbox.worker.pool import Pool
-from moonbox.worker.sources import ProcessSource
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -41,6 +39,8 @@ if TYPE_CHECKING:
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
     from moonbox.cluster.membership import Membership
+    from moonbox.durable.recorded import InterruptedRun
+    from moonbox.durable.recovery import Recoveries
     from moonbox.durable.store import Journal
     from moonbox.failures import Failures
     from moonbox.runs.call_entry import CallEntry
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from moonbox.runs.direct import DirectCall
     from moonbox.runs.docs import Docs
     from moonbox.sandbox.repl import Repl
-    from moonbox.threads import LoopThread, Threads
     from moonbox.worker.pool import PoolCounts
     from moonbox.worker.sources import WorkerSource
 
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
 _NO_OPTIONS: RunOptions = {}
 
 
-class Sandbox(DurableRuns, Closing):
+class Sandbox(Closing):
     """Runs untrusted scripts that call your tools. Use it as a context manager, or call `close`.
 
     tools          functions, Tools, Toolboxes, or a list or mapping (namespace → tools) of them
@@ -131,96 +130,93 @@ class Sandbox(DurableRuns, Closing):
             failures=failures,
             min_workers=min_workers,
             max_workers=max_workers,
+            require=require,
+            seconds={
+                "approval_seconds": approval_seconds,
+                "journal_wait": journal_wait,
+                "node_timeout": node_timeout,
+            },
+            sleep_after=sleep_after,
+            has_journal=journal is not None,
+            cluster=cluster,
+            metrics=metrics,
+            context=context,
+            globals=globals,
         )
-        check_required(require, isolation)
-        check_seconds("approval_seconds", approval_seconds)
-        check_seconds("journal_wait", journal_wait)
-        check_seconds("node_timeout", node_timeout)
-        if sleep_after is not None:
-            check_seconds("sleep_after", sleep_after)
-            if journal is None:
-                raise UsageError('sleep_after needs a journal, from which a Repl is restored: add journal="state.db"')
-        if cluster is not None and isolation != "process":
-            raise UsageError(f"on a cluster, isolation must be 'process', not {isolation!r}")
         check_callbacks(approve=approve, on_call=on_call, on_output=on_output)
-        if metrics is not None and not hasattr(metrics, "watch"):
-            raise UsageError(f"metrics must be a Metrics value, not {metrics!r}")
-        check_mapping("context", {} if context is None else context)
-        limits = limits or Limits()
-        self._setup = setup = Setup(
+        limits, spoken = limits or Limits(), language_named(language)
+        self._settings = settings = Settings(
             toolbox=Toolbox.of(tools),
             limits=limits,
-            language=language_named(language),
+            language=spoken,
             features=frozenset(lua_features),
             context=dict(context or {}),
             allow_nan=allow_nan,
             failures=failures,
             approve=approve,
-            middleware=check_middleware(middleware),
-            telemetry=open_telemetry(telemetry),
-            metrics=metrics,
-            run_options={"limits": limits, "on_call": on_call, "on_output": on_output},
-            secrets=open_secrets(secrets),
-            redactor=open_redactor(redact, secrets),
             approval_seconds=approval_seconds,
+            middleware=check_middleware(middleware),
+            run_options={"limits": limits, "on_call": on_call, "on_output": on_output},
             check=bool(check),
         )
-        check_mapping("globals", {} if globals is None else globals)
+        self._services = services = Services(
+            tools=ToolKnowledge(spoken, settings.toolbox.learned),
+            records=RecordKeeping(None, open_redactor(redact, secrets), open_secrets(secrets), metrics),
+            telemetry=open_telemetry(telemetry),
+        )
         for name, value in (globals or {}).items():
             self.define(name, value)
         self.isolation = isolation
         self.require: tuple[str, ...] = tuple(require)
         """Layers of the jail without which it does not start."""
         self.max_workers: int = max_workers
-        self.toolbox: Toolbox = setup.toolbox
+        self.toolbox: Toolbox = settings.toolbox
         self.limits: Limits = limits
-        self.language: str = setup.language.name
-        self.lua_features: frozenset[str] = setup.features
-        self.context: dict[str, Any] = setup.context
+        self.language: str = spoken.name
+        self.lua_features: frozenset[str] = settings.features
+        self.context: Mapping[str, Any] = settings.context
         self.allow_nan: bool = allow_nan
         self.failures: Failures = failures
         self.metrics: Metrics | None = metrics
         """What counts its runs and calls, if anything does."""
         self.closed: bool = False
         """Whether it was closed."""
-        setup.template = (setup.toolbox, setup.toolbox.revision, setup.additions.revision, setup.limits)
-        with ExitStack() as opened:  # closed again where a later part fails; what the caller has opened is not
-            setup.sink = open_sink(audit)
-            if setup.sink is not None and setup.sink is not audit:
-                opened.callback(setup.sink.close)
-            if journal is not None:
-                from moonbox.durable.store import open_journal  # loads SQLite
-
-                setup.journal = open_journal(journal, durability=durability, wait=journal_wait)
-                if setup.journal is not journal:
-                    opened.callback(setup.journal.close)
-            if cluster is not None:
-                from moonbox.cluster.membership import Membership
-
-                setup.cluster = Membership(cluster, node_timeout)
-            source = _source(isolation, setup)
-            self._zygote = source if isinstance(source, ProcessSource) else None
-            self._pool = setup.pool = Pool(source, spares=min_workers, most=max_workers, require=self.require)
-            if require:
-                opened.callback(self._pool.close)
-                self._pool.prime()  # raises where the jail lacks a layer
-            opened.pop_all()
-        setup.repls = Repls(setup.pool, setup.cluster)
-        if metrics is not None:
-            metrics.watch(setup.repls)
-        if setup.cluster is not None:
-            setup.cluster.figures = setup.repls
-        if sleep_after is not None:
-            setup.repls.put_to_sleep(sleep_after)
         self._repl_class: type[Repl] | None = None
+        kept, self._zygote = open_parts(
+            settings,
+            services,
+            isolation,
+            audit=audit,
+            journal=journal,
+            durability=durability,
+            journal_wait=journal_wait,
+            cluster=cluster,
+            node_timeout=node_timeout,
+            min_workers=min_workers,
+            max_workers=max_workers,
+            require=self.require,
+        )
+        self._recoveries: Recoveries[Repl] | None = None
+        if kept is not None:
+            from moonbox.durable.recovery import Recoveries
+
+            self._recoveries = Recoveries(kept, settings)
+        self._repls = Repls(services.pool, services.cluster)
+        if metrics is not None:
+            metrics.watch(self._repls)
+        if services.cluster is not None:
+            services.cluster.figures = self._repls
+        if sleep_after is not None:
+            self._repls.put_to_sleep(sleep_after)
         # Also without a call of `close`: at exit, while threads still run, which is before __del__ would be called.
-        # Not given the Setup: its callbacks may hold the Sandbox, which would then live for ever.
-        self._close_records = weakref.finalize(self, _close, setup.pid, setup.sink, setup.journal)
-        self._shut_down = weakref.finalize(self, _close, setup.pid, self._pool, setup.threads, setup.loop)
+        # Not given what holds callbacks: they may hold the Sandbox, which would then live for ever.
+        self._close_records = weakref.finalize(self, close_parts, services.pid, services.records.sink, kept)
+        self._shut_down = weakref.finalize(
+            self, close_parts, services.pid, services.pool, services.threads, services.loop
+        )
 
     def __repr__(self) -> str:
-        setup = self._setup
-        about = f"{setup.language.name}, {counted(len(setup.toolbox), 'tool')}"
+        about = f"{self.language}, {counted(len(self.toolbox), 'tool')}"
         state = "closed" if self.closed else counted(self.workers.in_use, "worker") + " in use"
         return f"<Sandbox: {about}, {state}>"
 
@@ -229,18 +225,18 @@ class Sandbox(DurableRuns, Closing):
         """The documentation that its scripts read as `docs`."""
         from moonbox.runs.docs import Docs
 
-        setup = self._setup
-        return Docs(setup.toolbox, setup.additions.docs, self.language, search=setup.search(setup.toolbox))
+        search = self._services.tools.search(self.toolbox)
+        return Docs(self.toolbox, self._settings.additions.docs, self.language, search=search)
 
     @property
     def cluster(self) -> Membership | None:
         """The cluster whose nodes run its workers; None where they are on this machine."""
-        return self._setup.cluster
+        return self._services.cluster
 
     @property
     def workers(self) -> PoolCounts:
         """How many workers there are, and which of them are spare (diagnostics)."""
-        return self._pool.counts()
+        return self._services.pool.counts()
 
     def repl(
         self,
@@ -278,19 +274,18 @@ class Sandbox(DurableRuns, Closing):
         """One for one run has no id: the Run says that it belongs to no Repl, and that nothing of its state is left."""
         self._check_open()
         make = self._repl_class or self._load_repl_class()
-        repl = make(self, self._setup, options, timeout, toolbox, before_write, check, for_one_run, repl_id)
-        self._setup.repls.known.add(repl)
+        repl = make(self, options, timeout, toolbox, before_write, check, for_one_run, repl_id)
+        self._repls.known.add(repl)
         return repl
 
     def _load_repl_class(self) -> type[Repl]:
         """What a first run needs is loaded here, while its worker's zygote starts."""
-        setup = self._setup
-        if self._zygote is not None and os.getpid() == setup.pid:
+        if self._zygote is not None and os.getpid() == self._services.pid:
             self._zygote.begin()
         from moonbox.sandbox.repl import Repl
 
-        if setup.check:
-            _load_checker(setup.language.name)
+        if self._settings.check:
+            load_checker(self.language)
         self._repl_class = Repl
         return Repl
 
@@ -332,7 +327,7 @@ class Sandbox(DurableRuns, Closing):
         from moonbox.runs.direct import DirectCall
 
         self._check_open()
-        call = DirectCall(self._setup, tool, arguments, toolbox, options)
+        call = DirectCall(self._settings, self._services, tool, arguments, toolbox, options)
         if self.closed:  # by another thread, which may not have seen this call
             call.close()
         return call
@@ -351,30 +346,97 @@ class Sandbox(DurableRuns, Closing):
             require=self.require,
             max_workers=self.max_workers,
         )
-        for part in ("approve", "middleware", "failures", "secrets", "redactor", "context", "slots", "running_calls"):
-            setattr(twin._setup, part, getattr(self._setup, part))
+        for part in ("approve", "middleware", "failures", "context"):
+            setattr(twin._settings, part, getattr(self._settings, part))
+        records, own = self._services.records, twin._services.records
+        own.secrets, own.redactor = records.secrets, records.redactor
+        twin._services.slots, twin._services.running_calls = self._services.slots, self._services.running_calls
         twin.failures, twin.context = self.failures, self.context
         return twin
+
+    # Durable runs
+
+    @property
+    def has_journal(self) -> bool:
+        """Whether its runs are taken down."""
+        return self._recoveries is not None
+
+    @property
+    def journal(self) -> Journal:
+        """Where its runs are taken down; raises UsageError where it has none."""
+        return self._recorded().journal
+
+    def _recorded(self) -> Recoveries[Repl]:
+        if self._recoveries is None:
+            raise UsageError('this Sandbox has no journal; make it with Sandbox(journal="state.db")')
+        return self._recoveries
+
+    def restore(self, repl_id: str, *, abandon: bool = False, **options: Any) -> Repl:
+        """A Repl of the journal with its globals, made by running its scripts again. No tool is invoked.
+
+        The options are those of `repl`: what its later runs have, which is not in the journal. Raises Diverged where a
+        script does not do what was recorded. A run that a crash cut off is resumed with `resume` first, or given up
+        with `abandon`.
+        """
+        return self._recorded().restore(repl_id, self._maker(options), abandon=abandon)
+
+    async def arestore(self, repl_id: str, *, abandon: bool = False, **options: Any) -> Repl:
+        """The same, awaited. A cancellation counts when the Repl is restored, and closes it."""
+        return await self._recorded().arestore(repl_id, self._maker(options), abandon=abandon)
+
+    def interrupted(self) -> tuple[InterruptedRun, ...]:
+        """Runs that a crash cut off, the latest first, each with its calls that have no answer."""
+        return self._recorded().interrupted()
+
+    def resume(self, run_id: str, in_flight: Any = None, **options: Any) -> Run:
+        """Continue a run that a crash cut off: its script runs again, with the recorded answers as far as they go.
+
+        A call without an answer is made again where its tool is `read_only` or `idempotent`. `in_flight` decides about
+        the others: "retry", "fail", or a function that gives "retry", "fail" or an Answer for each PendingCall. Without
+        it, InDoubt is raised and nothing happens. A run that had ended gives its record again; no tool is invoked.
+        The options are those of `repl`, such as the `context` of the calls that follow, which is not in the journal.
+        """
+        return self._recorded().resume(run_id, in_flight, self._maker(options))
+
+    async def aresume(
+        self, run_id: str, in_flight: Any = None, *, make: Callable[[str], Repl] | None = None, **options: Any
+    ) -> Run:
+        """The same, awaited. `make` makes the Repl of that id, instead of `repl` with the options."""
+        return await self._recorded().aresume(run_id, in_flight, make or self._maker(options))
+
+    def replay(self, run_id: str, source: str) -> tuple[Run, tuple[str, ...]]:
+        """Run another script in place of a recorded run: the Run, and in words how it differs from the recorded one.
+
+        It finds the globals that the recorded run found. No tool is invoked: calls get the recorded answers of calls
+        with the same tool and arguments, and fail with the code `not_recorded` where there is none.
+        """
+        make = partial(self.make_repl, before_write=lambda run: None)
+        return self._recorded().replay(run_id, source, lambda repl_id: make(repl_id=repl_id))
+
+    def _maker(self, options: dict[str, Any]) -> Callable[[str], Repl]:
+        return lambda repl_id: self.repl(repl_id=repl_id, **options)
+
+    # Changes
 
     def define(self, name: str, value: Any, *, doc: str = "", counted: bool = True) -> None:
         """Add a global to every Repl made from now on: a value, or a function called with positional arguments.
 
         `doc` is its entry in `docs`; without it, a function has its docstring there.
         """
-        setup = self._setup
-        setup.additions = setup.additions.define(setup.language, name, value, doc, counted=counted)
+        settings = self._settings
+        settings.additions = settings.additions.define(settings.language, name, value, doc, counted=counted)
 
     def document(self, name: str, text: str) -> None:
         """Add an entry that scripts read as docs[name]."""
-        self._setup.additions = self._setup.additions.document(name, text)
+        self._settings.additions = self._settings.additions.document(name, text)
 
     def add_middleware(self, layer: Middleware) -> None:
         """Put a layer around every tool call from now on, inside those that there are."""
-        self._setup.middleware = (*self._setup.middleware, *check_middleware([layer]))
+        self._settings.middleware = (*self._settings.middleware, *check_middleware([layer]))
 
     def warm(self) -> None:
         """Start workers now, in the background, instead of at the first use."""
-        self._pool.warm()
+        self._services.pool.warm()
 
     def _check_open(self) -> None:
         if self.closed:
@@ -385,66 +447,12 @@ class Sandbox(DurableRuns, Closing):
         if self.closed:
             return
         self.closed = True
-        if os.getpid() != self._setup.pid:
+        if os.getpid() != self._services.pid:
             return
-        for repl in self._setup.repls.living():
+        for repl in self._repls.living():
             repl.close()
-        for call in self._setup.direct_calls.copy():
+        for call in self._services.direct_calls.copy():
             with suppress(MoonboxError):  # its record cannot be written
                 call.close()
         self._shut_down()
-        self._setup.close_records = self._close_records  # also called by the last run, where one has not ended
-        if not self._setup.stopped_runs:
-            self._close_records()
-
-
-def run(source: str, tools: Any = (), **options: Any) -> Run:
-    """Run one script; the options are those of `Repl.run` and of Sandbox.
-
-    Without tools, and with no option of Sandbox but `language`, it runs in a Sandbox that the process keeps for that
-    until it exits. Otherwise it has a Sandbox of its own, which ends with the run.
-    """
-    given: Any = {name: options.pop(name) for name in RunOptions.__annotations__ if name in options}
-    if tools == () and options.keys() <= {"language"}:
-        return _shared_sandbox(os.getpid(), options.get("language", DEFAULT_LANGUAGE)).run(source, **given)
-    with Sandbox(tools, **{"min_workers": 0, **options}) as box:
-        return box.run(source, **given)
-
-
-@cache
-def _shared_sandbox(pid: int, language: str) -> Sandbox:  # a fork of the process needs one of its own
-    return Sandbox(language=language)
-
-
-@cache
-def _load_checker(language: str) -> None:
-    """Load what looks at scripts, which is done with the first look: once for each language."""
-    from moonbox.check.tools import ScriptTools
-
-    spoken = language_named(language)
-    Checker(spoken).check(" ", ScriptTools(Toolbox(), spoken))
-
-
-def _source(isolation: Any, setup: Setup) -> WorkerSource:
-    config = setup.config_for_workers()
-    if setup.cluster is not None:
-        from moonbox.cluster.source import ClusterSource
-
-        return ClusterSource(setup.cluster, config)
-    if isolation == "process":
-        return ProcessSource(config)
-    if isolation == "inline":
-        from moonbox.worker.inline import InlineSource
-
-        return InlineSource(config)
-    source: WorkerSource = isolation
-    source.configure(config)
-    return source
-
-
-def _close(owner: int, *parts: Pool | Threads | LoopThread | Sink | Journal | None) -> None:
-    if os.getpid() != owner:  # a fork of the process that made it: the workers are not ours to end
-        return
-    for part in parts:
-        if part is not None:
-            part.close()
+        self._repls.close_records(self._close_records)

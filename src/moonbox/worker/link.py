@@ -191,7 +191,7 @@ class Link:
             if self.closed:
                 return False
             try:
-                while self._poller().poll(0) and self._read():
+                while (self._poll or self._poller()).poll(0) and self._read():
                     if self._next() is not None:
                         return False
                 return self.greeting is None or not self.reader.buffer

@@ -4,38 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
-from moonbox.errors import ClosedError, ToolError
-from moonbox.wording import visible
+from moonbox.errors import ClosedError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator
     from concurrent.futures import Future
 
     from moonbox.audit.records import Run
     from moonbox.runs.options import RunOptions
+    from moonbox.runs.progress import Progress
     from moonbox.sandbox.repl import Repl
-
-_LONGEST_TEXT = 200
-_LARGEST = 2**63
-
-
-class Progress(Struct, frozen=True):
-    """How far a script says that it is."""
-
-    done: float
-    total: float | None = None
-    text: str = ""
-
-    @classmethod
-    def of(cls, arguments: Sequence[Any]) -> Progress:
-        """From what the script gave; raises ToolError where that makes no sense."""
-        done, total, text = (*arguments[:3], None, None, None)[:3]
-        if not _is_number(done) or not (total is None or _is_number(total)) or not isinstance(text, str | None):
-            message = "write: progress(done, total, text), two numbers and a text; total and text may be left out"
-            raise ToolError(message, code="invalid")
-        return cls(done, total, " ".join((text or "").split())[:_LONGEST_TEXT])
 
 
 class Background:
@@ -90,13 +68,3 @@ class Background:
         self.progress = progress
         if self._reported is not None:
             self._reported(progress)
-
-
-def progress_words(progress: Progress) -> str:
-    """For a line of text: `3 of 10, rows`."""
-    amount = f"{progress.done:g}" + (f" of {progress.total:g}" if progress.total is not None else "")
-    return amount + (f", {visible(progress.text, keep='')}" if progress.text else "")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST

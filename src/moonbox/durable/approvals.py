@@ -4,8 +4,8 @@
     approvals.pending()                     the questions, oldest first
     approvals.answer(id, decision)          the script goes on
 
-A Sandbox with a journal keeps its questions there, so that any process answers them (`ask_in_journal`). With `keep_in`,
-the inbox also has those of other processes.
+A Sandbox with a journal keeps its questions there, so that any process answers them (`JournalApprover`). With
+`keep_in`, the inbox also has those of other processes.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from moonbox.durable.questions import KeptQuestion
+    from moonbox.durable.store import Journal
     from moonbox.runs.decisions import ToolCall
-    from moonbox.sandbox.setup import Setup
+    from moonbox.secrets import SecretRedactor
     from moonbox.tools.tool import Tool
 
 _REMEMBERED = 50
@@ -48,7 +49,7 @@ _FIRST_LOOK, _LONGEST_LOOK = 0.1, 1.0  # seconds between two looks into the jour
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DefinitionChange:
     """A tool's definition differs from the one that was allowed last."""
 
     fields: tuple[str, ...]
@@ -75,14 +76,14 @@ class Question:
     """The lines of the script that name the tool."""
     hints: tuple[str, ...]
     asked: float
-    changed: Change | None
+    changed: DefinitionChange | None
     labels: Mapping[str, str]
     """The labels of the run: for whom it is."""
     expires: float | None = None
     """When it counts as denied; None where its approver decides that."""
 
     @classmethod
-    def of(cls, call: ToolCall, changed: Change | None = None) -> Question:
+    def of(cls, call: ToolCall, changed: DefinitionChange | None = None) -> Question:
         tool = call.definition
         return cls(
             id=call.question or secrets.token_urlsafe(12),
@@ -97,14 +98,14 @@ class Question:
             lines=_lines(call.source, call.tool),
             hints=tuple(hint_names(tool)) if tool is not None else (),
             asked=time(),
-            changed=changed or (Change(call.changed, ()) if call.changed else None),
+            changed=changed or (DefinitionChange(call.changed, ()) if call.changed else None),
             labels=dict(call.labels),
         )
 
     @classmethod
     def of_kept(cls, kept: KeptQuestion) -> Question:
         """One that a journal keeps."""
-        changed = kept.shown["changed"] and Change(**kept.shown["changed"])
+        changed = kept.shown["changed"] and DefinitionChange(**kept.shown["changed"])
         known = {**kept.shown, "id": kept.id, "asked": kept.asked, "expires": kept.expires, "changed": changed}
         return cls(source=kept.source, **known)
 
@@ -220,13 +221,13 @@ class Approvals:
         self._on_change(question)
         return question, future
 
-    def _changed(self, tool: Tool | None) -> Change | None:
+    def _changed(self, tool: Tool | None) -> DefinitionChange | None:
         before = self._definitions.get(tool.path) if tool is not None else None
         if tool is None or before is None:
             return None
         now = _definition(tool)
         names = tuple(name for name in now if now[name] != before[name])
-        return Change(names, tuple(_diff(before, now))) if names else None
+        return DefinitionChange(names, tuple(_diff(before, now))) if names else None
 
 
 async def first_answer(asked: set[asyncio.Future[Any]]) -> Decision:
@@ -246,51 +247,58 @@ async def first_answer(asked: set[asyncio.Future[Any]]) -> Decision:
             each.cancel()
 
 
-async def ask_in_journal(call: ToolCall, setup: Setup) -> Decision:
-    """A person's decision: the kept one, or the first answer of `approve` and of the journal.
+@dataclass(frozen=True, slots=True)
+class JournalApprover:
+    """Asks people for the calls of a run that has a journal.
 
-    The question is in the journal before anybody is asked, the answer before it has an effect. Raises Denied for a
-    question that has expired.
+    The question is in the journal before anybody is asked, the answer before it has an effect.
     """
-    journal = setup.journal
-    assert journal is not None
-    questions = Questions(journal.backend)
 
-    async def patiently(work: Callable[[], Any]) -> Any:
-        return await in_thread(lambda: journal.patiently(work))
+    journal: Journal
+    seconds: float
+    """How long a question stays open."""
+    approve: Callable[[ToolCall], Any] | None
+    """Asked beside the journal; the first answer counts."""
+    secrets: SecretRedactor | None
 
-    kept = await patiently(lambda: _keep(questions, call, setup))
-    decision = kept.decision
-    if decision is None:
-        answers: set[asyncio.Future[Any]] = {asyncio.ensure_future(_look(questions, kept))}
-        if setup.approve is not None:
-            answers.add(
-                asyncio.ensure_future(_approver(setup.approve, msgspec.structs.replace(call, question=kept.id)))
-            )
-        try:
-            answer = (await first_answer(answers)).to_dict()
-        except Denied:
-            await patiently(lambda: questions.settle(kept.id, {"kind": WITHDRAWN}))
-            raise
-        decision = await patiently(lambda: questions.settle(kept.id, answer))
-    if decision["kind"] in (EXPIRED, WITHDRAWN):
-        seconds = kept.expires - kept.asked
-        message = f"nobody answered the approval of '{call.tool}' within {seconds:g} seconds; it has expired"
-        raise Denied(message, code="approval_unavailable")
-    arguments = from_jsonable(decision.get("arguments"))
-    if "changes" in decision:
-        arguments = {**call.arguments, **decision["changes"]}
-    return Decision(decision["kind"], decision.get("reason", ""), arguments, decision.get("by", ""))
+    async def __call__(self, call: ToolCall) -> Decision:
+        """The kept decision, or the first answer. Raises Denied for a question that has expired."""
+        journal, questions = self.journal, Questions(self.journal.backend)
 
+        async def patiently(work: Callable[[], Any]) -> Any:
+            return await in_thread(lambda: journal.patiently(work))
 
-def _keep(questions: Questions, call: ToolCall, setup: Setup) -> KeptQuestion:
-    definition = {} if call.definition is None else fingerprint(call.definition)
-    shown = Question.of(call).to_dict()
-    mark = sha256(msgspec.json.encode([call.tool, definition, shown["arguments"]], order="deterministic")).hexdigest()
-    if setup.secrets is not None:
-        shown["arguments"] = setup.secrets(shown["arguments"])
-    del shown["source"]  # it is in the journal, once for the run
-    return questions.ask(shown, call.id, mark, setup.approval_seconds)
+        kept = await patiently(lambda: self._keep(questions, call))
+        decision = kept.decision
+        if decision is None:
+            answers: set[asyncio.Future[Any]] = {asyncio.ensure_future(_look(questions, kept))}
+            if self.approve is not None:
+                named = msgspec.structs.replace(call, question=kept.id)
+                answers.add(asyncio.ensure_future(_approver(self.approve, named)))
+            try:
+                answer = (await first_answer(answers)).to_dict()
+            except Denied:
+                await patiently(lambda: questions.settle(kept.id, {"kind": WITHDRAWN}))
+                raise
+            decision = await patiently(lambda: questions.settle(kept.id, answer))
+        if decision["kind"] in (EXPIRED, WITHDRAWN):
+            seconds = kept.expires - kept.asked
+            message = f"nobody answered the approval of '{call.tool}' within {seconds:g} seconds; it has expired"
+            raise Denied(message, code="approval_unavailable")
+        arguments = from_jsonable(decision.get("arguments"))
+        if "changes" in decision:
+            arguments = {**call.arguments, **decision["changes"]}
+        return Decision(decision["kind"], decision.get("reason", ""), arguments, decision.get("by", ""))
+
+    def _keep(self, questions: Questions, call: ToolCall) -> KeptQuestion:
+        definition = {} if call.definition is None else fingerprint(call.definition)
+        shown = Question.of(call).to_dict()
+        identity = [call.tool, definition, shown["arguments"]]
+        mark = sha256(msgspec.json.encode(identity, order="deterministic")).hexdigest()
+        if self.secrets is not None:
+            shown["arguments"] = self.secrets(shown["arguments"])
+        del shown["source"]  # it is in the journal, once for the run
+        return questions.ask(shown, call.id, mark, self.seconds)
 
 
 async def _look(questions: Questions, kept: KeptQuestion) -> Decision:

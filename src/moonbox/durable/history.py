@@ -1,0 +1,211 @@
+"""The recorded runs of one Repl: how its runs are taken down, and how they are run again without invoking a tool.
+
+Running them again gives their globals again: after a sleep, when the worker's host is lost, or in another process.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from moonbox.durable.journaling import ReplJournal, RunJournal
+from moonbox.errors import Diverged, WorkerError
+from moonbox.limits import Limits
+from moonbox.media import Media
+from moonbox.runs.options import merged
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from moonbox.audit.records import Run
+    from moonbox.durable.recorded import Decisions, RecordedRun
+    from moonbox.durable.store import Journal
+    from moonbox.runs.decisions import Decision, ToolCall
+    from moonbox.runs.execution import Execution
+    from moonbox.runs.options import RunOptions
+    from moonbox.runs.record import RunRecord
+    from moonbox.runs.runner import Runner
+    from moonbox.worker.link import Link
+
+_MOST_MOVES = 10
+"""Hosts that may be lost one after another under one run: the script may be the reason."""
+
+
+class ReplHistory:
+    """Records the runs of one Repl in a journal, and runs recorded ones again."""
+
+    journal: ReplJournal | None = None
+    """None before the first run."""
+
+    def __init__(self, runner: Runner, journal: Journal) -> None:
+        self._runner = runner
+        self._journal = journal
+        self._worker = runner.worker
+
+    # Recording
+
+    def take_down(
+        self, record: RunRecord, inputs: list[tuple[str, Any]], recorded: Any, decisions: Decisions | None
+    ) -> None:
+        """Have the run recorded, or compared with its record."""
+        runner, settings = self._runner, self._runner.settings
+        if self.journal is None:
+            labels = dict(runner.options.get("labels") or record.labels)  # labels of its first run name its user
+            journal = self._journal
+            held = journal.patiently(
+                lambda: journal.create(record.repl_id, settings.language.name, labels), clock=record.clock
+            )
+            self.journal = ReplJournal(journal, held)
+        if self._worker.loss_unseen:
+            self.journal.reset()
+        record.approve = self.ask
+        record.journal = run_journal = RunJournal(self.journal, record, recorded, decisions)
+        if recorded is None:
+            environment = runner.toolbox, runner.additions, record.language, settings.features
+            run_journal.begin(self.journal.changed_environment(*environment), inputs)
+
+    async def ask(self, call: ToolCall) -> Decision:
+        """A person's decision about a call, which may be in the journal already."""
+        from moonbox.durable.approvals import JournalApprover  # loads asyncio
+
+        settings, secrets = self._runner.settings, self._runner.services.records.secrets
+        return await JournalApprover(self._journal, settings.approval_seconds, settings.approve, secrets)(call)
+
+    def reset(self) -> None:
+        """What scripts had defined is gone."""
+        if self.journal is not None:
+            self.journal.reset()
+
+    @property
+    def writes_first(self) -> bool:
+        """Whether the journal is written to before the next run begins."""
+        return self.journal is None or self._worker.loss_unseen
+
+    def hurry(self) -> None:
+        """The Repl is being closed: nothing waits for the database any more."""
+        if self.journal is not None:
+            self.journal.hurry.set()
+
+    def let_go(self) -> bool:
+        """The worker is of no use any more: the next run finds in the journal what scripts have defined.
+
+        False before the first run, when there is nothing in the journal.
+        """
+        if self.journal is None:
+            return False
+        self._worker.sleep()
+        self._worker.asleep = True  # also where the journal has no run
+        self.journal.release()
+        return True
+
+    def release(self) -> None:
+        """Another process may use the Repl."""
+        if self.journal is not None:
+            self.journal.release()
+
+    # Running again
+
+    def restore(self, journal: ReplJournal, runs: Sequence[RecordedRun]) -> None:
+        """Run recorded runs again, in a new Repl; raises Diverged where one differs.
+
+        Runs that something from outside had stopped are left out: how far they came is not known.
+        """
+        self.journal = journal
+        with self._runner.turns.taken():
+            self._rebuild(runs)
+
+    def resume(self, recorded: RecordedRun, decisions: Decisions | None = None) -> Run:
+        """Run a recorded run again; where its record ends in the middle, it goes on from there."""
+        return self._runner.run("", {}, lambda link: self._begin_again(link, recorded, decisions))
+
+    async def aresume(self, recorded: RecordedRun, decisions: Decisions | None = None) -> Run:
+        """The same, awaited."""
+        return await self._runner.arun("", {}, lambda link: self._begin_again(link, recorded, decisions))
+
+    def wake(self) -> Link:
+        """A worker in which the recorded runs were run again."""
+        assert self.journal is not None
+        return self._rebuild(self.journal.wake())
+
+    def move(self, lost: Execution) -> tuple[Link, Execution]:
+        """A run whose worker went with its host, begun again in another: it goes on where it was.
+
+        Calls that had ended get their recorded answers. Those that had not begun are made.
+        """
+        journal, record = self.journal, lost.record
+        assert journal is not None and record.journal is not None
+        self._worker.sleep()
+        self._worker.asleep = True  # also where no earlier run has defined anything
+        if lost.moves == _MOST_MOVES:
+            raise WorkerError(f"{_MOST_MOVES} hosts were lost while this script ran on them")
+        if (metrics := self._runner.services.records.metrics) is not None:
+            metrics.count("runs_moved")
+        lost.outgoing()  # the journal takes the answers down that the worker did not get
+        record.journal.put(record.journal.take())
+        runs = journal.recorded_runs()
+        place = [run.begin.run for run in runs].index(record.id)
+        link = self._rebuild(runs[:place])
+        again = self._begin_again(link, runs[place], record.journal.decisions, lost.options)
+        again.moves = lost.moves + 1
+        again.record.continue_output(record)
+        return link, again
+
+    def _rebuild(self, runs: Sequence[RecordedRun]) -> Link:
+        """A worker in which these runs were run again. Where its host is lost, another worker runs them.
+
+        A run that differs is left out where a run before it was: it may have used what that one had defined.
+        """
+        worker, runner = self._worker, self._runner
+        worker.asleep, worker.loss_unseen = True, False
+        lost_hosts, left_out = 0, False
+        while lost_hosts < _MOST_MOVES:
+            link = worker.acquire()
+            runner.forget()
+            place = 0
+            try:
+                while place < len(runs) and self._repeat(link, runs[place]):
+                    place += 1
+                if place == len(runs):
+                    worker.asleep, runner.left_out = False, left_out
+                    return link
+                lost_hosts += 1
+            except Diverged:
+                if not any(run.is_left_out for run in runs[:place]):
+                    raise
+                runs[place].leave_out()
+                left_out = True
+            finally:
+                if worker.asleep:  # the next attempt must not find what this one has defined
+                    worker.sleep()
+        raise WorkerError(f"{_MOST_MOVES} hosts were lost, one after another, while this Repl was being restored")
+
+    def _repeat(self, link: Link, recorded: RecordedRun) -> bool:
+        """Run it again, unless something from outside had stopped it; False where the worker's host is lost."""
+        runner = self._runner
+        if recorded.is_left_out or not recorded.was_admitted:
+            runner.number = recorded.begin.number
+            return True
+        execution = self._begin_again(link, recorded)
+        if not execution.over:
+            runner.driver(link, execution).run()
+        if not execution.host_gone:
+            runner.finish(execution)
+        return not execution.host_gone
+
+    def _begin_again(
+        self,
+        link: Link,
+        recorded: RecordedRun,
+        decisions: Decisions | None = None,
+        options: RunOptions | None = None,
+    ) -> Execution:
+        runner, begin = self._runner, recorded.begin
+        runner.number = begin.number - 1
+        for each in recorded.media:
+            medium = Media(each.data, each.kind, each.name)
+            medium.address = each.address
+            runner.media.keep(medium)
+        assert self.journal is not None
+        self.journal.media, _ = runner.media.since(self.journal.media)
+        if options is None:
+            options = merged(runner.options, {"limits": Limits(**begin.limits), "labels": begin.labels})
+        return runner.begin(link, begin.source, (options, begin.inputs), recorded, decisions)

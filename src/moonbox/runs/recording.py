@@ -1,0 +1,114 @@
+"""What a run asks of the journal, which stands above it: the contract of what records runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from moonbox.audit.records import CallError, Run
+    from moonbox.runs.call_entry import CallEntry, CallResult
+    from moonbox.runs.decisions import Decision, ToolCall
+    from moonbox.runs.execution import Execution
+    from moonbox.runs.record import RunRecord
+    from moonbox.values import Packed
+    from moonbox.worker.link import Link
+
+
+class RecordedBegin(Protocol):
+    """How a recorded run began."""
+
+    @property
+    def run(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
+
+
+class Recorded(Protocol):
+    """A recorded run, which is run again."""
+
+    @property
+    def begin(self) -> RecordedBegin: ...
+    @property
+    def end(self) -> object | None: ...
+    @property
+    def was_admitted(self) -> bool: ...
+
+
+class RecordedAnswer(Protocol):
+    """What a call was answered with."""
+
+    @property
+    def call(self) -> int: ...
+    @property
+    def ok(self) -> bool: ...
+    @property
+    def data(self) -> bytes: ...
+    @property
+    def status(self) -> Any: ...
+    @property
+    def error(self) -> CallError | None: ...
+    @property
+    def tool(self) -> str: ...
+    @property
+    def arguments(self) -> Any: ...
+    @property
+    def approval(self) -> str | None: ...
+    @property
+    def started(self) -> float: ...
+    @property
+    def duration(self) -> float: ...
+
+
+class RunRecorder(Protocol):
+    """Takes one run down, and gives the recorded answers while it is run again. See `RunJournal`."""
+
+    replaying: bool
+    decisions: Mapping[int, CallResult | None]
+
+    def called(self, items: list[tuple[int, str, list[Any]]]) -> bool: ...
+    def answered(self, replies: list[tuple[int, bool, Packed]], entries: list[CallEntry]) -> None: ...
+    def printed(self, data: bytes) -> None: ...
+    def ended(self, payload: bytes) -> None: ...
+    def approved(self, entry: CallEntry) -> None: ...
+    def sooner(self, deadline: float | None) -> float | None: ...
+    def is_due(self, *, starting: bool) -> bool: ...
+    def take(self) -> list[Any]: ...
+    def put(self, records: list[Any]) -> None: ...
+    def next_answers(self) -> Sequence[RecordedAnswer]: ...
+    def go_on(self) -> bool: ...
+    def stop_waiting(self) -> None: ...
+    def fail(self, problem: Exception) -> None: ...
+    def finish(self, run: Run, *, lost: bool) -> bool: ...
+
+
+class History(Protocol):
+    """The recorded runs of one Repl. See `ReplHistory`."""
+
+    @property
+    def writes_first(self) -> bool:
+        """Whether the journal is written to before the next run begins."""
+
+    def let_go(self) -> bool:
+        """The worker is of no use any more: the next run finds in the journal what scripts have defined, if it can."""
+
+    def take_down(
+        self,
+        record: RunRecord,
+        inputs: list[tuple[str, Any]],
+        recorded: Recorded | None,
+        decisions: Mapping[int, CallResult | None] | None,
+    ) -> None:
+        """Have the run recorded, or compared with its record."""
+
+    def wake(self) -> Link:
+        """A worker in which the recorded runs were run again."""
+
+    def move(self, lost: Execution) -> tuple[Link, Execution]:
+        """The run, begun again in another worker, where the host of its worker is lost."""
+
+    async def ask(self, call: ToolCall) -> Decision:
+        """A person's decision about a call, which may be in the journal already."""

@@ -1,0 +1,339 @@
+"""The runner of a Repl: takes each of its runs from the script to the record.
+
+    run     blocking
+    arun    awaited
+    start   step by step
+
+All three take the Repl's turn and a worker, begin the run, drive it, and finish it. `begin` and `finish` are the same
+for each of them, and for runs of the journal that are run again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import JournalError, MoonboxError, UsageError, WorkerError
+from moonbox.media import MediaStore
+from moonbox.runs.blocking import BlockingDriver
+from moonbox.runs.calls import CallPath
+from moonbox.runs.clock import RunClock
+from moonbox.runs.environment import lower_inputs
+from moonbox.runs.execution import Execution
+from moonbox.runs.held_worker import HeldWorker
+from moonbox.runs.options import merged
+from moonbox.runs.record import RunRecord
+from moonbox.runs.script_check import ScriptCheck
+from moonbox.worker import protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from moonbox.audit.records import Run
+    from moonbox.limits import Limits
+    from moonbox.runs.call_entry import CallResult
+    from moonbox.runs.decisions import Decision
+    from moonbox.runs.environment import Additions
+    from moonbox.runs.options import RunOptions
+    from moonbox.runs.recording import History, Recorded, RunRecorder
+    from moonbox.runs.services import Services
+    from moonbox.runs.settings import Settings
+    from moonbox.runs.slots import Turns
+    from moonbox.runs.stepped import Pause
+    from moonbox.tools.toolbox import Toolbox
+    from moonbox.worker.link import Link
+
+    Given = tuple[RunOptions, list[tuple[str, Any]]]
+    """What a run is given: its options, and its inputs as plain values."""
+    Again = Callable[[Link], Execution]
+    """Begins a recorded run again."""
+
+_KEPT_SOURCES = 20
+_REPLAY_SECONDS, _SLOWER = 60.0, 10.0
+"""A run that is repeated had ended by itself: it may take so long, and so much longer than it was allowed to."""
+
+
+class Runner:
+    """Runs the scripts of one Repl, one after another, in the worker that it holds."""
+
+    history: History | None = None
+    """The Repl's recorded runs, where there is a journal."""
+    calls: CallPath | None = None
+    """The path of the calls of the latest run; None after a change."""
+    number = 0
+    """How many scripts were run."""
+    left_out = False
+    """Runs were left out when the Repl was restored, and no Run has reported it yet."""
+    _finished = ""
+    """The id of the run whose record was kept last."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        services: Services,
+        repl_id: str,
+        toolbox: Toolbox,
+        options: RunOptions,
+        turns: Turns,
+        *,
+        timeout: float | None,
+        before_write: Callable[[Run], Run | None] | None,
+        check: bool | None,
+        is_recorded: bool,
+    ) -> None:
+        self.settings = settings
+        self.services = services
+        self.repl_id = repl_id
+        self.toolbox = toolbox
+        self.options = merged(settings.run_options, options) if options else settings.run_options
+        self.additions: Additions = settings.additions
+        """What scripts find beside the tools."""
+        self.turns = turns
+        self.worker = HeldWorker(settings, services.pool, timeout, is_recorded=is_recorded)
+        self.check = ScriptCheck(settings, services.tools, toolbox, check)
+        self.media = MediaStore()
+        self._before_write = before_write
+        self._always: dict[str, tuple[dict[str, str], Decision]] = {}
+        self._sources: deque[tuple[int, str]] = deque(maxlen=_KEPT_SOURCES)
+
+    # From the script to the record
+
+    def run(self, source: str, options: RunOptions, again: Again | None = None) -> Run:
+        """Run one script to its end: on another host where one is lost. `again` begins a recorded run instead."""
+        given = self._given(options) if options else (self.options, [])
+        self.turns.enter()
+        execution: Execution | None = None
+        try:
+            link = self.worker.acquire()
+            if self.worker.asleep:
+                link = self.recorded().wake()
+            execution = self.begin(link, source, given) if again is None else again(link)
+            while not execution.over:
+                BlockingDriver(link, execution, self.services.threads, self.services.loop).run()
+                if execution.moving:
+                    link, execution = self.recorded().move(execution)
+            return self.finish(execution)
+        except BaseException as problem:
+            self.give_up(execution, problem)
+            raise
+        finally:
+            self.turns.leave()
+
+    async def arun(self, source: str, options: RunOptions, again: Again | None = None) -> Run:
+        """The same, awaited."""
+        from moonbox.runs.awaited import AwaitedDriver
+        from moonbox.threads import unbroken
+
+        given = self._given(options) if options else (self.options, [])
+        await self.turns.aenter()
+        execution: Execution | None = None
+        try:
+            link = await self.worker.aacquire()
+            if self.worker.asleep:
+                link = await unbroken(self.recorded().wake)
+            begin = again or partial(self.begin, source=source, given=given)
+            writes_first = self.history is not None and self.history.writes_first
+            execution = await unbroken(partial(begin, link)) if writes_first else begin(link)
+            while not execution.over:
+                await AwaitedDriver(link, execution, self.services.threads).run()
+                if execution.moving:
+                    link, execution = await unbroken(partial(self.recorded().move, execution))
+            if execution.record.journal is None:
+                return self.finish(execution)
+            return await self._afinish(execution, execution.record.journal)
+        except BaseException as problem:
+            self.give_up(execution, problem)
+            raise
+        finally:
+            self.turns.leave()
+
+    def start(self, source: str, options: RunOptions, repl: object) -> Run | Pause:
+        """Run until the script has made calls, or to its end. A Pause leaves them to the caller, and holds the Repl."""
+        from moonbox.runs.stepped import SteppedDriver
+
+        given = self._given(options)
+        self.turns.enter()
+        try:
+            execution = self.begin(link := self.acquire(), source, given)
+        except BaseException:
+            self.turns.leave()
+            raise
+        return SteppedDriver(self, link, execution, repl).begin()
+
+    def driver(self, link: Link, execution: Execution) -> BlockingDriver:
+        return BlockingDriver(link, execution, self.services.threads, self.services.loop)
+
+    def acquire(self) -> Link:
+        """The worker, with what scripts have defined."""
+        link = self.worker.acquire()
+        return self.recorded().wake() if self.worker.asleep else link
+
+    def begin(
+        self,
+        link: Link,
+        source: str,
+        given: Given,
+        recorded: Recorded | None = None,
+        decisions: Mapping[int, CallResult | None] | None = None,
+    ) -> Execution:
+        """A run that is ready to be driven, or over because its script cannot be run."""
+        options, inputs = given
+        if not isinstance(source, str):
+            raise not_a_script(source)
+        settings, services, worker = self.settings, self.services, self.worker
+        number = self.number = self.number + 1
+        self._sources.append((number, source))
+        repeats = recorded is not None and recorded.end is not None  # only its caller gets a repetition
+        limits, calls = options.get("limits") or settings.limits, self.calls
+        if calls is None or (calls.limits is not limits and calls.limits != limits):
+            calls = self.call_path(limits)
+        record = RunRecord(
+            calls,
+            source,
+            recorded.begin.run if recorded is not None else options.get("run_id") or services.new_id(),
+            repl_id=self.repl_id,
+            number=number,
+            seed=services.random.getrandbits(56) if recorded is None else recorded.begin.seed,
+            state_lost_before=worker.loss_unseen or self.left_out,
+        )
+        record.give(settings.context, options)
+        record.approve, record.on_progress = settings.approve, options.get("on_progress")
+        if repeats and limits.timeout is not None:  # this machine may be slower, or stall
+            record.clock = RunClock(_REPLAY_SECONDS + _SLOWER * limits.timeout)
+        if not repeats:
+            record.on_output = options.get("on_output")
+            if services.records.sink is not None:
+                record.intents = services.records.intents(self._before_write)
+        if self.history is not None:
+            self.history.take_down(record, inputs, recorded, decisions)
+        on_call, telemetry = (None, None) if repeats else (options.get("on_call"), services.telemetry)
+        execution = Execution(record, sources=self._sources, on_call=on_call, telemetry=telemetry)
+        execution.options = options
+        worker.loss_unseen = self.left_out = False
+        self._send(execution, link, inputs, was_admitted=recorded is not None and recorded.was_admitted)
+        return execution
+
+    def _send(self, execution: Execution, link: Link, inputs: list[tuple[str, Any]], *, was_admitted: bool) -> None:
+        """Give the worker the script, unless the check refuses it."""
+        record, worker = execution.record, self.worker
+        program = record.source.encode("utf-8", "replace")
+        refused = self.check.admit(execution, len(program), self.additions, inputs, was_admitted=was_admitted)
+        if refused is not None:
+            execution.refuse(refused)
+            return
+        update = worker.update(link, self.toolbox, self.additions, record.calls.limits)
+        if inputs:
+            update += protocol.pack(protocol.CONFIGURE, {"inputs": inputs})
+        execution.begin(update + protocol.pack_run(program, record.number, record.seed), link)
+
+    def finish(self, execution: Execution) -> Run:
+        """The run is over: keep the record, and the worker if it lives."""
+        run, journal = self._conclude(execution), execution.record.journal
+        if journal is not None and journal.finish(run, lost=execution.record.worker_lost):
+            return run  # a repetition, which only its caller gets
+        return self._keep(run)
+
+    def _conclude(self, execution: Execution) -> Run:
+        """The record of a run that is over, before it is kept."""
+        record, worker = execution.record, self.worker
+        self._finished = record.id
+        lost = record.worker_lost
+        if lost:
+            worker.drop()
+            self.check.forget()
+        worker.has_state = not lost
+        if execution.host_gone:
+            worker.sleep()
+        run = execution.finish()
+        for name in (run.kept, run.kept_output):
+            if name:
+                self.check.keep(name)
+        return run
+
+    async def _afinish(self, execution: Execution, journal: RunRecorder) -> Run:
+        """The same of a run with a journal, which is written to in a thread."""
+        from moonbox.threads import unbroken
+
+        run, lost = self._conclude(execution), execution.record.worker_lost
+        repeats: list[bool] = []
+        try:
+            await unbroken(lambda: repeats.append(journal.finish(run, lost=lost)))
+        finally:
+            if repeats and not repeats[0]:
+                run = self._keep(run)
+        return run
+
+    def _keep(self, run: Run) -> Run:
+        """Write the record to the trail."""
+        if self._before_write is not None:
+            changed = self._before_write(run)
+            if changed is None:
+                return run
+            run = changed
+        records = self.services.records
+        return run if records.sink is None and records.metrics is None else records.write(run)
+
+    def give_up(self, execution: Execution | None, problem: BaseException) -> None:
+        """An exception ends the run for its caller: keep the record, also where a callback of the caller raised it."""
+        if execution is None:
+            if isinstance(problem, JournalError) and self.history is not None:
+                self.history.let_go()
+            return
+        is_ours = isinstance(problem, MoonboxError)
+        if not execution.over or execution.moving or isinstance(problem, JournalError):
+            if is_ours:  # the state of the worker is unknown, or not that of the journal
+                execution.ledger.leave_all()
+                self.let_go()
+                return
+            execution.interrupted = True
+            execution.lose(WorkerError("the caller stopped waiting; the worker was killed"), closed=True)
+        if execution.record.id != self._finished and not is_ours:
+            if execution.record.journal is not None:
+                execution.record.journal.stop_waiting()
+            try:
+                self.finish(execution)
+                self.worker.loss_unseen = execution.record.worker_lost  # the caller does not get that record
+            except JournalError:
+                self.let_go()
+
+    def let_go(self) -> None:
+        """The worker is of no use any more. What scripts have defined is lost, unless the journal has it."""
+        if self.history is None or not self.history.let_go():
+            self.worker.lose()
+
+    # What runs have
+
+    def _given(self, options: RunOptions) -> Given:
+        """The options over those of the Repl, and the inputs as plain values."""
+        given = merged(self.options, options)
+        with self.media.active():
+            return given, lower_inputs(given.get("inputs"), self.settings.language)
+
+    def call_path(self, limits: Limits) -> CallPath:
+        """The path of calls with these limits; the latest one, unless something has changed since."""
+        calls = self.calls
+        if calls is None or (calls.limits is not limits and calls.limits != limits):
+            calls = self.calls = CallPath(
+                self.settings, self.services, self.toolbox, self.additions, limits, self._always, self.media
+            )
+        return calls
+
+    def change(self, additions: Additions) -> None:
+        """Scripts find this beside the tools from now on."""
+        self.additions, self.calls = additions, None
+
+    def forget(self) -> None:
+        """What runs have left in this process is gone."""
+        self.check.forget()
+        self._sources.clear()
+        self.number = 0
+
+    def recorded(self) -> History:
+        """Its history, where it has one."""
+        assert self.history is not None  # only a Repl with a journal sleeps, and moves to another worker
+        return self.history
+
+
+def not_a_script(source: object) -> UsageError:
+    return UsageError(f"the script must be a string, not {type(source).__name__}")

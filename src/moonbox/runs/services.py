@@ -1,0 +1,166 @@
+"""Services: what the runs and calls of one Sandbox share while they happen."""
+
+from __future__ import annotations
+
+import os
+from _random import Random  # without the hashes and distributions of `random`, which take longer to load
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from moonbox.check.checker import Latest
+from moonbox.runs.intents import Intents, writing
+from moonbox.runs.slots import RunningCalls
+from moonbox.schema.learned import is_vague
+from moonbox.threads import LoopThread, Threads
+from moonbox.values import pack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from moonbox.audit.metrics import Metrics
+    from moonbox.audit.records import Run
+    from moonbox.audit.redaction import Redactor
+    from moonbox.audit.sinks import Sink
+    from moonbox.audit.telemetry import Telemetry
+    from moonbox.check.tools import ScriptTools
+    from moonbox.cluster.membership import Membership
+    from moonbox.errors import ToolError
+    from moonbox.languages.registry import Language
+    from moonbox.runs.direct import DirectCall
+    from moonbox.runs.environment import Additions
+    from moonbox.runs.slots import Slots
+    from moonbox.schema.learned import LearnedShapes
+    from moonbox.secrets import SecretRedactor
+    from moonbox.tools.search import ToolSearch
+    from moonbox.tools.tool import Tool
+    from moonbox.tools.toolbox import Toolbox
+    from moonbox.values import Packed
+    from moonbox.worker.pool import Pool
+
+
+class RecordKeeping:
+    """Where records of runs go, and what is hidden in them and in results."""
+
+    def __init__(
+        self,
+        sink: Sink | None = None,
+        redactor: Redactor | None = None,
+        secrets: SecretRedactor | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.sink = sink
+        self.redactor = redactor
+        self.secrets = secrets
+        """Replaces values that neither scripts nor the trail may contain."""
+        self.metrics = metrics
+
+    def intents(self, before_write: Callable[[Run], Run | None] | None = None) -> Intents | None:
+        """Writes the calls of one run before they are made; None where the trail is not durable."""
+        return None if self.sink is None else Intents.to(self.sink, self.redactor, before_write)
+
+    def write(self, run: Run) -> Run:
+        """Count the run, and write its record to the trail, before its result is returned."""
+        if self.metrics is not None:
+            self.metrics.record(run)
+        if self.sink is not None:
+            with writing(run):
+                self.sink.write(run if self.redactor is None else self.redactor.redact(run))
+        return run
+
+    def clean_result(self, packed: Packed) -> Packed:
+        """What a tool returned, without secrets: a script could spell them in ways that are not recognised."""
+        if self.secrets is None:
+            return packed
+        clean = self.secrets(packed.value)
+        return packed if clean is packed.value else pack(clean)
+
+    def clean_error(self, error: ToolError) -> ToolError:
+        """The same for how a tool failed."""
+        secrets = self.secrets
+        if secrets is not None:
+            for name in ("code", "message", "data", "detail"):
+                setattr(error, name, secrets(getattr(error, name)))
+            error.args = (error.message,)
+        return error
+
+
+class Derived:
+    """What all Repls of a Sandbox share of one toolbox. It lives as long as the toolbox and the Sandbox both do."""
+
+    search: ToolSearch | None = None
+    """The index of the toolbox: making one takes long."""
+    view: ScriptTools | None = None
+    """The toolbox as scripts see it."""
+
+
+class ToolKnowledge:
+    """What is known of tools beside their definitions: how they are found, how scripts see them, what they returned."""
+
+    def __init__(self, language: Language, learned: LearnedShapes) -> None:
+        self._language = language
+        self.learned = learned
+        """The shapes of results, of all toolboxes that Repls of the Sandbox have."""
+        self.latest_check = Latest()
+        """Shared by the Repls: one-off runs of the same script are looked at once."""
+        self.added_names: tuple[Additions | None, frozenset[str]] = (None, frozenset())
+        """The latest additions that scripts were looked at with, and the globals that they bring."""
+
+    def search(self, toolbox: Toolbox) -> ToolSearch:
+        """The search over a toolbox, which follows its changes."""
+        from moonbox.tools.search import ToolSearch
+
+        derived = self._derived(toolbox)
+        if derived.search is None:
+            derived.search = ToolSearch(toolbox)
+        return derived.search
+
+    def view(self, toolbox: Toolbox) -> ScriptTools:
+        """The toolbox as its scripts see it now."""
+        derived = self._derived(toolbox)
+        view = derived.view
+        if view is None or view.revision != toolbox.revision:
+            from moonbox.check.tools import ScriptTools
+
+            view = derived.view = ScriptTools(toolbox, self._language, self.learned)
+        return view
+
+    def _derived(self, toolbox: Toolbox) -> Derived:
+        derived: Derived | None = toolbox.derived.get(self)
+        if derived is None:
+            derived = toolbox.derived[self] = Derived()
+        return derived
+
+    def learn(self, tool: Tool, packed: Packed, records: RecordKeeping, *, scripted: bool) -> None:
+        """Remember how large a result is and, if the tool does not fully declare what it returns, its shape."""
+        self.learned.measure(tool.path, len(packed.data), scripted=scripted)
+        if tool.returns is None or is_vague(tool.returns):
+            hides = None if records.redactor is None else records.redactor.hides
+            self.learned.learn(tool.path, records.clean_result(packed).value, hides=hides)
+
+
+@dataclass(slots=True, kw_only=True)
+class Services:
+    """What the runs and calls of one Sandbox share while they happen."""
+
+    tools: ToolKnowledge
+    pool: Pool = field(init=False)
+    records: RecordKeeping = field(default_factory=RecordKeeping)
+    telemetry: Telemetry | None = None
+    cluster: Membership | None = None
+    """The cluster whose nodes have its workers; None where this machine has them."""
+    threads: Threads = field(default_factory=Threads)
+    loop: LoopThread = field(default_factory=LoopThread)
+    slots: dict[str, Slots] = field(default_factory=dict)
+    """Of each tool that has a `max_concurrency`, by its path."""
+    running_calls: RunningCalls = field(default_factory=RunningCalls)
+    direct_calls: WeakSet[DirectCall] = field(default_factory=WeakSet)
+    """Those that are under way."""
+    pid: int = field(default_factory=os.getpid)
+    """The process that made the Sandbox: a fork of it shares its sockets and must not use them."""
+    random: Random = field(default_factory=Random)
+    """For the names of Repls and runs, which are no secrets, and the seeds of scripts."""
+
+    def new_id(self, size: int = 16) -> str:
+        """A name for a Repl or a run: so many random bytes in hexadecimal digits."""
+        return self.random.getrandbits(8 * size).to_bytes(size).hex()
