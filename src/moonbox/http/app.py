@@ -179,9 +179,10 @@ class _Api:
         name = request.path_params["name"]
         if name in ("list", "search") and name not in self._service.sandbox.toolbox:
             raise HTTPException(405, headers={"Allow": "GET"})
-        arguments = await json_object(request, allow_empty=True)
+        background, arguments = flag(request, "background"), await json_object(request, allow_empty=True)
         with refusing(503, "busy", PoolTimeout, WorkerError):
-            run = await while_connected(request, self._service.call(name, arguments))
+            calling = self._service.call(name, arguments)
+            run = await (calling if background else while_connected(request, calling))
         if run.error is not None:
             return of_tool(run.error, run.id)
         return JsonAnswer({"result": to_jsonable(run.value), "run": run.id})

@@ -38,7 +38,9 @@ def document(tools: list[dict[str, Any]], *, workbench: bool = False, servers: b
         schema = _optional_may_be_null(json.loads(text))
         schemas.update({f"{key}.{name}": part for name, part in schema.pop("$defs", {}).items()})
         fields, summary = {"result": {}, "run": _STRING}, tool["description"] or tool["name"]
-        operations[f"POST /tools/{quote(tool['name'])}"] = _operation(f"call.{key}", summary, fields, body=schema)
+        operations[f"POST /tools/{quote(tool['name'])}"] = _operation(
+            f"call.{key}", summary, fields, [_query("background", _BOOLEAN)], body=schema
+        )
     paths: dict[str, Any] = {}
     for place, operation in operations.items():
         method, path = place.split(" ")

@@ -161,7 +161,9 @@ class Sandbox(Closing):
         )
         self._services = services = Services(
             tools=ToolKnowledge(spoken, settings.toolbox.learned),
-            records=RecordKeeping(None, open_redactor(redact, secrets), open_secrets(secrets), metrics),
+            records=RecordKeeping(
+                secrets=open_secrets(secrets), redactor=open_redactor(redact, secrets), metrics=metrics
+            ),
             telemetry=open_telemetry(telemetry),
         )
         for name, value in (globals or {}).items():

@@ -2,5 +2,5 @@
 # error: runtime
 # line: 6
 # message: RuntimeError: 'os.environ' is not supported in this environment
-import os
-os.environ["PATH"]
+import os as library
+library.environ["PATH"]

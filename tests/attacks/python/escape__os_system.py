@@ -2,5 +2,5 @@
 # error: runtime
 # line: 6
 # message: AttributeError: module 'os' has no attribute 'system'
-import os
-os.system("id")
+import os as library
+library.system("id")

@@ -110,7 +110,7 @@ async function call(fields) {
   $("#send").disabled = true;
   result.replaceChildren(h("p", { class: "dim" }, "Calling…"));
   try {
-    const answer = await post(`/tools/${form.dataset.tool.split("/").map(encodeURIComponent).join("/")}`, given);
+    const answer = await post(`/tools/${form.dataset.tool.split("/").map(encodeURIComponent).join("/")}?background=true`, given);
     result.replaceChildren(valueView(answer.result, "result"), link(answer.run));
   } catch (problem) {
     result.replaceChildren(h("p", { class: "bad-text", role: "alert" }, `${problem.code}: ${problem.message}`), problem.run ? link(problem.run) : "");
