@@ -23,7 +23,7 @@ for (const [what, thrown, message] of [
   ["an error whose message throws", Object.defineProperty(new Error("x"), "message", { get() { throw new Error("no"); } }), "object"],
   ["an object with traps", traps, "object"],
   ["a symbol", Symbol("s"), "symbol: Symbol(s)"],
-  ["nothing", undefined, "undefined: undefined"],
+  ["nothing", undefined, "the tool threw undefined: throw an Error with a message"],
   ["an object with a message", { name: "", message: "no such table", code: "42P01" }, "object: no such table"],
 ]) {
   test(`a tool that throws ${what} fails its call alone`, () =>
