@@ -138,3 +138,27 @@ def test_a_global_of_an_earlier_script_may_keep_its_value(find: Find) -> None:
 
 def test_what_the_host_added_is_known(find: Find) -> None:
     assert find("return rows", names=["rows"]) == ()
+
+
+def test_scripts_that_take_turns_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    look = Checker._look
+
+    def counted(checker: Checker, source: str, *given: Any) -> Any:
+        looked.append(source)
+        return look(checker, source, *given)
+
+    monkeypatch.setattr(Checker, "_look", counted)
+    lua = LANGUAGES["lua"]
+    view = ScriptTools(Toolbox(), lua)
+    scripts = [f"return tools.nothing_{n}{{}}" for n in range(129)]
+    for _ in range(3):
+        assert [len(Checker(lua).check(script, view)) for script in scripts[:128]] == [1] * 128
+    assert looked == scripts[:128]
+    for script in (
+        scripts[128],
+        scripts[127],
+        scripts[0],
+    ):  # one more than are remembered: the oldest is looked at again
+        Checker(lua).check(script, view)
+    assert looked[128:] == [scripts[128], scripts[0]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ScriptError
@@ -19,16 +20,27 @@ if TYPE_CHECKING:
 
 _LONGEST = 64_000
 _MOST_NAMES = 10_000
+_MOST_KEPT = 128  # scripts whose findings are remembered
 
 
-class Latest:
-    """The script that was checked last and what was found; several checkers may share it, in any thread."""
-
-    __slots__ = ("entry",)
+class RecentChecks:
+    """What was found in the scripts that were checked last; several checkers share it, in any thread."""
 
     def __init__(self) -> None:
-        self.entry: tuple[tuple[Any, ...], _Checked] = ((), ((), None))
-        """The script with all that its findings depend on, and what was found."""
+        self._found: dict[tuple[Any, ...], _Checked] = {}
+        self._lock = Lock()
+
+    def get(self, subject: tuple[Any, ...], look: Callable[[], _Checked]) -> _Checked:
+        """What was found in a script, by all that its findings depend on; `look` finds it where it is not known."""
+        with self._lock:
+            checked = self._found.pop(subject, None)
+        if checked is None:
+            checked = look()
+        with self._lock:
+            self._found[subject] = checked
+            if len(self._found) > _MOST_KEPT:
+                del self._found[next(iter(self._found))]
+        return checked
 
 
 class Checker:
@@ -39,22 +51,15 @@ class Checker:
     """Whether scripts may have set globals in ways that are not followed."""
     _latest_defines: tuple[str, frozenset[str] | None] = ("", None)
 
-    def __init__(
-        self, language: Language, latest: Latest | None = None, read: Callable[[str], Any] | None = None
-    ) -> None:
+    def __init__(self, language: Language, read: Callable[[str], Any] | None = None) -> None:
         """`read` reads a script for the language in a process of its own, where it has `reader`."""
         self._language = language
         self._read = read
-        self._latest = latest or Latest()
 
     def check(self, source: str, view: ScriptTools, names: frozenset[str] = frozenset()) -> tuple[Finding, ...]:
         """The findings, in the order of their lines; `names` are globals that the host has added."""
-        subject = source, view, view.learned.state, names, self._names, self.may_miss_globals
-        before, checked = self._latest.entry
-        if subject != before:
-            checked = self._look(source, view, names)
-            self._latest.entry = subject, checked
-        findings, defines = checked
+        subject = source, view.learned.state, names, self._names, self.may_miss_globals
+        findings, defines = view.recent_checks.get(subject, lambda: self._look(source, view, names))
         self._latest_defines = source, defines
         return findings
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check import values as v
+from moonbox.check.checker import RecentChecks
 from moonbox.languages.facts import unknown_tool
 from moonbox.languages.program import Constant, Record
 from moonbox.schema.document import SchemaDocument
@@ -30,6 +31,7 @@ class ScriptTools:
         self.learned = toolbox.learned if learned is None else learned
         self._language = language
         self._aliases = toolbox.aliases()
+        self.recent_checks = RecentChecks()
         self._results: dict[str, tuple[Any, v.Data]] = {}
         assert language.vocabulary is not None
         self._search = language.vocabulary().forms["search"]

@@ -42,7 +42,7 @@ class ScriptCheck:
         self._toolbox = toolbox
         self._enabled = settings.check if enabled is None else enabled
         reader = settings.language.reader
-        self._checker = Checker(settings.language, tools.latest_check, partial(_facts, reader) if reader else None)
+        self._checker = Checker(settings.language, partial(_facts, reader) if reader else None)
         self._kept: dict[str, None] = {}  # globals with values that answers may have cut: see prelude/kept.lua
         self._view: ScriptTools | None = None
         self._names = _NONE

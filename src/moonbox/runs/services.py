@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from moonbox.check.checker import Latest
 from moonbox.runs.intents import Intents, writing
 from moonbox.runs.slots import RunningCalls
 from moonbox.schema.learned import is_vague
@@ -101,8 +100,6 @@ class ToolKnowledge:
         self._language = language
         self.learned = learned
         """The shapes of results, of all toolboxes that Repls of the Sandbox have."""
-        self.latest_check = Latest()
-        """Shared by the Repls: one-off runs of the same script are looked at once."""
         self.added_names: tuple[Additions | None, frozenset[str]] = (None, frozenset())
         """The latest additions that scripts were looked at with, and the globals that they bring."""
 
