@@ -121,7 +121,7 @@ class RayProcess:
         """Send a request; its answer as MessagePack. The future may raise RayLost or RequestFailed."""
         number = next(self._numbers)
         future = self._open[number] = Future()
-        future.set_running_or_notify_cancel()  # nobody can cancel it: its answer will come
+        future.set_running_or_notify_cancel()  # the future cannot be cancelled: Ray answers it
         try:
             self._send(replace(message, number=number))
         except RayLost as problem:

@@ -251,7 +251,7 @@ async def first_answer(asked: set[asyncio.Future[Any]]) -> Decision:
 class JournalApprover:
     """Asks people for the calls of a run that has a journal.
 
-    The question is in the journal before anybody is asked, the answer before it has an effect.
+    The journal has the question before a person is asked, and the answer before it has an effect.
     """
 
     journal: Journal

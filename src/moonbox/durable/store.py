@@ -195,7 +195,7 @@ class Journal:
             raise JournalError(f"the Repl {held.repl!r} was taken over by another process, or deleted; stop using it")
 
     def _has(self, held: Held, seq: int, data: bytes) -> bool:
-        """Whether this holder has written that event: nobody else has held the Repl since."""
+        """Whether this holder has written that event, and no other holder has taken the Repl since."""
         same = "SELECT e.data FROM events AS e, repls AS r WHERE e.repl = ? AND e.seq = ? AND r.id = ? AND r.fence = ?"
         with self.backend.reading() as db:
             found = db.rows(same, (held.repl, seq, held.repl, held.fence))

@@ -310,7 +310,7 @@ async def _refused(_: Request, problem: Exception) -> Response:
 
 
 async def _gone(_: Request, __: Exception) -> Response:
-    """The client has closed the connection: nobody reads this, but the log has the status."""
+    """The client has closed the connection. The answer is not read; its status is in the log."""
     return Response(status_code=499)
 
 

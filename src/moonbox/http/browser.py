@@ -142,7 +142,7 @@ class BrowserAccess:
 
     def sign_out(self, scope: Scope) -> None:
         """End the sign-in of the browser that asks, and with it all others: a copy of its cookie is worth nothing."""
-        if self._is_signed(_cookie(scope)):  # strangers sign nobody out
+        if self._is_signed(_cookie(scope)):  # a request without a sign-in must not end the sign-ins of others
             self._key.rotate()
 
     def sign_in(self, token: str, address: str) -> str | None:
