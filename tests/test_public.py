@@ -12,8 +12,8 @@ import moonbox
 
 NAMES = [
     "Answer", "Call", "CodeMode", "Context", "Conversation", "Decision", "Diverged", "Finding", "InDoubt", "Limits",
-    "Media", "Middleware", "MoonboxError", "Pause", "Paused", "Repl", "Run", "RunOptions", "Sandbox", "ScriptError",
-    "Tool", "ToolCall", "ToolError", "Toolbox", "Usage", "__version__", "run", "tool",
+    "Media", "Middleware", "MoonboxError", "Pause", "Paused", "Repl", "Retry", "Run", "RunOptions", "Sandbox",
+    "ScriptError", "Tool", "ToolCall", "ToolError", "Toolbox", "Usage", "__version__", "run", "tool",
 ]  # fmt: skip
 
 

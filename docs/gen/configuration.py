@@ -24,12 +24,14 @@ from moonbox.config.sections import (
     ScriptTable,
     ServeSettings,
     ToolsTable,
+    ToolTable,
 )
 from moonbox.config.sources import ApiCredentials, OpenApiSettings, SqlSettings
 from moonbox.knowledge.config import KnowledgeConfig
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.limits import Limits
 from moonbox.project.sections import connector_kinds
+from moonbox.retry import Retry
 
 HEADS = ("key", "type", "default", "meaning")
 PRESETS = ("quick", "standard", "extended", "untrusted")
@@ -130,7 +132,16 @@ def _limits() -> str:
 def _tools() -> str:
     script = _settings("script", _without(schema(ScriptTable), "config"))
     others = "| any other key | any | – | Available in the script as `context.config.<key>`. |"
-    return f"{_settings('tools', schema(ToolsTable))}\n\n### [tools.script.&lt;name&gt;]\n\n{script}\n{others}"
+    one = f"A tool by its path, wherever it comes from.\n\n{_settings('tool', schema(ToolTable))}"
+    retry = f"See [trying again](../tools.md#trying-again).\n\n{_settings('retry', schema(Retry))}"
+    return "\n\n".join(
+        [
+            _settings("tools", schema(ToolsTable)),
+            f"### [tools.script.&lt;name&gt;]\n\n{script}\n{others}",
+            f"### [tools.&lt;name&gt;]\n\n{one}",
+            f"### [tools.&lt;name&gt;.retry]\n\n{retry}",
+        ]
+    )
 
 
 def _knowledge() -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from moonbox.findings import Finding
     from moonbox.limits import Limits
     from moonbox.media import Media
+    from moonbox.retry import Retry
     from moonbox.runs.decisions import Answer, Decision, Middleware, ToolCall
     from moonbox.runs.options import RunOptions
     from moonbox.runs.stepped import Pause
@@ -36,6 +37,7 @@ _EXPORTS = {
     "moonbox.findings": ("Finding",),
     "moonbox.limits": ("Limits",),
     "moonbox.media": ("Media",),
+    "moonbox.retry": ("Retry",),
     "moonbox.runs.decisions": ("Answer", "Decision", "Middleware", "ToolCall"),
     "moonbox.runs.options": ("RunOptions",),
     "moonbox.sandbox.repl": ("Repl",),
@@ -70,6 +72,7 @@ __all__ = [
     "Pause",
     "Paused",
     "Repl",
+    "Retry",
     "Run",
     "RunOptions",
     "Sandbox",

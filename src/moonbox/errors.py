@@ -95,7 +95,8 @@ class ToolError(MoonboxError):
     """A tool's failure as the script sees it: `.code .message .tool .retryable .data`, and `.where` of a tool script.
 
     Raise it inside a tool to choose what the script gets. `detail` stays in the audit trail and never
-    reaches the script. `where` is the file and line of a tool script that failed.
+    reaches the script. `where` is the file and line of a tool script that failed. `retry_after` is how many seconds to
+    wait before the tool is tried again, where it is.
     """
 
     def __init__(
@@ -108,9 +109,10 @@ class ToolError(MoonboxError):
         tool: str | None = None,
         detail: str | None = None,
         where: str | None = None,
+        retry_after: float | None = None,
     ) -> None:
         self.message, self.code, self.retryable, self.data = message, code, retryable, data
-        self.tool, self.detail, self.where = tool, detail, where
+        self.tool, self.detail, self.where, self.retry_after = tool, detail, where, retry_after
         super().__init__(message)
 
 

@@ -54,6 +54,17 @@ class CallError(Struct, frozen=True):
     detail: str | None = None
 
 
+class Try(Struct, frozen=True):
+    """One of several tries of a call."""
+
+    started: float
+    """Seconds since the epoch."""
+    duration: float
+    code: str = ""
+    """Of the failure; empty where the tool succeeded."""
+    message: str = ""
+
+
 class Call(Struct, frozen=True):
     """One tool call inside a run."""
 
@@ -89,6 +100,8 @@ class Call(Struct, frozen=True):
     """The arguments before the person edited them; None where nobody did."""
     spent: dict[str, Any] | None = None
     """What the tool reported that it spent, such as tokens."""
+    tries: tuple[Try, ...] = ()
+    """Where the tool was tried again: each try, in order. `duration` has them all, and the waits between them."""
 
     @property
     def ok(self) -> bool:
@@ -109,7 +122,11 @@ class Call(Struct, frozen=True):
         data["error"] = self.error and {**asdict(self.error), "data": to_jsonable(self.error.data)}
         for name in ("arguments", "result", "original_arguments"):
             data[name] = to_jsonable(data[name])
-        return data if self.spent is None else {**data, "spent": self.spent}
+        if self.spent is not None:
+            data["spent"] = self.spent
+        if self.tries:
+            data["tries"] = [asdict(each) for each in self.tries]
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Call:
@@ -120,6 +137,7 @@ class Call(Struct, frozen=True):
             known["packed"] = pack(from_jsonable(result))
         if (error := known.get("error")) is not None:
             known["error"] = CallError(**{**known_fields(CallError, error), "data": from_jsonable(error.get("data"))})
+        known["tries"] = tuple(Try(**known_fields(Try, each)) for each in known.get("tries", ()))
         return cls(**known)
 
 
@@ -349,7 +367,8 @@ def _changed_call(call: Call, change: Callable[[Any], Any]) -> Call:
     """The same for a call. The name of its tool stays: an argument that is hidden must not hide what was called."""
     error = call.error and _with(call.error, ("code", "message", "data", "detail"), change)
     names = ("arguments", "original_arguments", "approval_by", "approval_reason", "spent")
-    return _with(replace(call, packed=repacked(call, change), error=error), names, change)
+    tries = tuple(_with(each, ("message",), change) for each in call.tries)
+    return _with(replace(call, packed=repacked(call, change), error=error, tries=tries), names, change)
 
 
 def _with(record: _Record, names: Iterable[str], change: Callable[[Any], Any]) -> _Record:

@@ -37,7 +37,7 @@ def call_on_node(
     tool: Tool, arguments: Mapping[str, Any], context: Context | None, cluster: Membership, limits: ValueLimits
 ) -> Any:
     """Call a tool on the node that Ray chooses. Large arguments and results go through Ray's object store once."""
-    repeatable = bool(tool.hints.read_only or tool.hints.idempotent)
+    repeatable = tool.is_repeatable
     about = {} if context is None else {name: getattr(context, name) for name in _FOR_NODES}
     call = CallFunction(
         number=0,

@@ -28,6 +28,7 @@ from moonbox.config.sections import Port, Positive, PositiveInt, check_url
 from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError
 from moonbox.failures import Failures  # noqa: TC001 - pydantic reads the annotation at run time
+from moonbox.retry import Retry  # noqa: TC001 - as above
 
 if TYPE_CHECKING:
     from moonbox.config.file import Config
@@ -51,6 +52,8 @@ class ToolRule:
     """Seconds for one call."""
     failures: Failures | None = None
     """return: a result that is nothing but a failure, such as `{"error": "…"}`, is data; raise: it is an error."""
+    retry: Retry | None = None
+    """When a call is tried again. The server must call the tool read-only or idempotent."""
     enabled: bool = True
     """Whether it is offered at all."""
 
@@ -152,6 +155,8 @@ class ServerSettings:
     """For every tool that has no rule of its own."""
     failures: Failures | None = None
     """The same, for results that are nothing but a failure: return or raise; by default as [sandbox] says."""
+    retry: Retry | None = None
+    """The same, for calls that fail for a moment: of the tools that the server calls read-only or idempotent."""
     include: tuple[str, ...] = ("*",)
     """Globs of the tools to offer."""
     exclude: tuple[str, ...] = ()
@@ -250,7 +255,7 @@ class ServerSettings:
         return _any(tool, self.include) and not _any(tool, self.exclude)
 
     def setting_of(self, tool: str, name: str) -> Any:
-        """The policy, timeout or failures of a tool: its own rule, or else what holds for the server."""
+        """The policy, timeout, failures or retry of a tool: its own rule, or else what holds for the server."""
         own = getattr(self.tools.get(tool), name, None)
         return getattr(self, name) if own is None else own
 

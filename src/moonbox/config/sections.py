@@ -16,6 +16,7 @@ from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError, UsageError
 from moonbox.limits import Limits
 from moonbox.net.addresses import LOOPBACK_NAMES, is_loopback
+from moonbox.retry import Retry  # noqa: TC001 - pydantic reads the annotation at run time
 
 if TYPE_CHECKING:
     from moonbox.config.file import Config
@@ -218,6 +219,16 @@ class ScriptTable:
 
 GRANT_KEYS = ("http", "env", "read", "write", "secrets")
 _SCRIPT_KEYS = frozenset(item.name for item in fields(ScriptTable)) - {"config"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolTable:
+    """One table [tools.<name>]: a tool, wherever it comes from, by its path, such as [tools."crm.find"]."""
+
+    __pydantic_config__: ClassVar = CLOSED
+
+    retry: Retry | None = None
+    """When a call of it is tried again: the table [tools.<name>.retry]."""
 
 
 @dataclass(frozen=True, kw_only=True)

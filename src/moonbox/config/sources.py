@@ -21,6 +21,7 @@ from moonbox.config.mcp import MIB, Policy
 from moonbox.config.reader import CLOSED, table
 from moonbox.config.sections import NotNegative, Positive, PositiveInt, check_url
 from moonbox.errors import ConfigError
+from moonbox.retry import Retry  # noqa: TC001 - pydantic reads the annotation at run time
 
 if TYPE_CHECKING:
     from moonbox.config.file import Config
@@ -92,6 +93,8 @@ class OpenApiSettings:
     """Seconds that one call may wait because of rate limits; never longer than its run may take."""
     max_bytes: PositiveInt = 8 * MIB
     """The largest response, in bytes."""
+    retry: Retry | None = None
+    """When a call is tried again, of GET, HEAD, PUT and DELETE: the table `[openapi.<name>.retry]`."""
 
     def __post_init__(self) -> None:
         if self.base_url is None and (self.auth is not None or self.headers):

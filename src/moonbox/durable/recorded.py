@@ -34,7 +34,7 @@ class PendingCall(Struct, frozen=True, kw_only=True):
     tool: str
     arguments: Any
     repeatable: bool
-    """Its tool says that it is `read_only` or `idempotent`, or it waited for a person's approval."""
+    """Its tool may be called twice (`Tool.is_repeatable`), or it waited for a person's approval."""
     key: str
     """The call's idempotency key, which its tool finds in its Context."""
 
@@ -103,7 +103,7 @@ class RecordedRun:
             call=number,
             tool=name,
             arguments=arguments[0] if len(arguments) == 1 and isinstance(arguments[0], dict) else arguments,
-            repeatable=waited or (tool is not None and bool(tool.hints.read_only or tool.hints.idempotent)),
+            repeatable=waited or (tool is not None and tool.is_repeatable),
             key=call_key(self.begin.run, number),
         )
 

@@ -193,8 +193,8 @@ def _add_own_tools(
     """Everything but the MCP servers."""
     toolbox = sandbox.toolbox
     settings = read_tools(config)
-    if settings.table.disabled or settings.table.max_risk is not None:
-        toolbox.only(settings.allows)
+    if settings.restricts:
+        toolbox.only(settings.adapted)
     _add_python_tools(config, toolbox)
     add_model(config, toolbox)
     add_sources(config, toolbox)

@@ -55,6 +55,9 @@ class AwaitingExecutor:
     async def settle(self, value: Any) -> Any:
         return await value if inspect.isawaitable(value) else value
 
+    async def pause(self, seconds: float, entry: CallEntry) -> None:
+        await asyncio.sleep(seconds)
+
     async def ask(self, approve: Callable[[ToolCall], Any], call: ToolCall, entry: CallEntry) -> Any:
         return await asked(approve, call, self._threads.submit)
 

@@ -9,7 +9,7 @@ threads, and the caller's thread is always free to watch the clock. It takes the
 from __future__ import annotations
 
 from collections import deque
-from threading import RLock
+from threading import Event, RLock
 from time import monotonic, sleep
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
@@ -67,6 +67,12 @@ class BlockingExecutor:
 
     async def settle(self, value: Any) -> Any:
         return self._result(value, None, None) if _is_awaitable(value) else value
+
+    async def pause(self, seconds: float, entry: CallEntry) -> None:
+        stop = Event()
+        entry.cancel = stop.set
+        if not entry.left:  # since a moment ago, when there was nothing to cancel
+            stop.wait(seconds)
 
     async def ask(self, approve: Callable[[ToolCall], Any], call: ToolCall, entry: CallEntry) -> Any:
         answer = approve(call)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.records import Call, CallError, CallStatus
+from moonbox.audit.records import Call, CallError, CallStatus, Try
 from moonbox.errors import Denied, ToolError
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ class CallEntry:
     span: CallSpan | None = None
     spent: dict[str, Any] | None = None
     """What the tool reported that it spent."""
+    tries: tuple[Try, ...] = ()
+    """Where the tool was tried again."""
 
     def __init__(
         self,
@@ -154,6 +156,7 @@ class CallEntry:
             retry_of=self.retry_of,
             batch=self.batch,
             spent=self.spent,
+            tries=self.tries,
         )
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import cached_property
-from time import monotonic
+from time import monotonic, time
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from moonbox.audit.records import Try
 from moonbox.errors import ArgumentError, Denied, JournalError, ToolError, UsageError
 from moonbox.media import ACTIVE_STORE, MediaStore
 from moonbox.runs.call_entry import call_key, failure, tool_error
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from moonbox.languages.registry import Language
     from moonbox.limits import Limits
+    from moonbox.retry import Retry
     from moonbox.runs.call_entry import CallEntry, CallResult
     from moonbox.runs.decisions import Middleware
     from moonbox.runs.environment import Additions
@@ -62,6 +64,9 @@ class Executor(Protocol):
 
     async def settle(self, value: Any) -> Any:
         """A value, or the result of an awaitable."""
+
+    async def pause(self, seconds: float, entry: CallEntry) -> None:
+        """Wait so long, or until the run no longer waits for the entry."""
 
     async def ask(self, approve: Callable[[ToolCall], Any], call: ToolCall, entry: CallEntry) -> Any:
         """The answer of an approver, which may block. It is cancelled when the run no longer waits for the entry."""
@@ -198,11 +203,12 @@ class CallPath:
         call, is_async = self._invocation(target, entry, run)
         entry.begin(None if tool is None else tool.timeout)
         CLOCK.set(run.clock)
-        result = await self._invoke(call, entry, run, executor, is_async)
         if tool is None:
-            return self._packed(result)
-        failures = tool.failures or self._settings.failures
-        packed = convert(result, tool, self.value_limits, failures, lambda text: run.note(text, tool.path))
+            return self._packed(await self._invoke(call, entry, run, executor, is_async))
+        if tool.retry is None:
+            packed = self._converted(await self._invoke(call, entry, run, executor, is_async), tool, run)
+        else:
+            packed = await self._tried(tool, tool.retry, call, entry, run, executor)
         tools = self._services.tools
         if tools.learned.is_due(tool.path):
             tools.learn(tool, packed, self._services.records, scripted=not self._direct)
@@ -214,6 +220,40 @@ class CallPath:
                 elif changed is not None:
                     raise UsageError(f"after(call) must return None or call.with_result(…), not {changed!r}")
         return packed
+
+    def _converted(self, result: Any, tool: Tool, run: RunRecord) -> Packed:
+        failures = tool.failures or self._settings.failures
+        return convert(result, tool, self.value_limits, failures, lambda text: run.note(text, tool.path))
+
+    async def _tried(
+        self, tool: Tool, retry: Retry, call: Callable[[], Any], entry: CallEntry, run: RunRecord, executor: Executor
+    ) -> Packed:
+        """Invoke the tool, and again where it fails for a moment and the run has the time."""
+        tries: list[Try] = []
+        while True:
+            began, since = time(), monotonic()
+            failed: ToolError | None = None
+            try:
+                packed = self._converted(await self._invoke(call, entry, run, executor, tool.is_async), tool, run)
+            except Exception as problem:
+                if executor.is_cancelled(problem) or isinstance(problem, Contained):
+                    raise
+                failed = self._services.records.clean_error(to_tool_error(problem, tool.path))
+                wait = retry.seconds(len(tries) + 1, failed, self._services.random.random())
+                if wait is not None and not _has_time(monotonic() + wait, run.clock.deadline, entry.deadline):
+                    wait = None
+                if wait is None and not tries:
+                    raise
+            code, message = ("", "") if failed is None else (failed.code, failed.message)
+            tries.append(Try(began, monotonic() - since, code, message))
+            entry.tries = tuple(tries)
+            if failed is None:
+                return packed
+            if wait is None:
+                raise failed
+            await executor.pause(wait, entry)
+            if entry.left:
+                raise ToolError("the run is over", code="cancelled")
 
     async def _admit(self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor) -> Answer | None:
         """Ask middleware and people, and wait for a slot. An answer of middleware takes the place of the call."""
@@ -383,6 +423,10 @@ class CallPath:
         """What a function, middleware or a caller gave as a result, the last two instead of a tool."""
         failures = None if tool is None else tool.failures
         return convert(result, None, self.value_limits, failures or self._settings.failures)
+
+
+def _has_time(until: float, *deadlines: float | None) -> bool:
+    return all(deadline is None or until < deadline for deadline in deadlines)
 
 
 def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from moonbox.config.file import resolve_path
 from moonbox.config.reader import read, table
-from moonbox.config.sections import DEFAULT_STORE, DEFAULT_TIMEOUT, ScriptTable, ToolsTable
+from moonbox.config.sections import DEFAULT_STORE, DEFAULT_TIMEOUT, ScriptTable, ToolsTable, ToolTable
 from moonbox.config.variables import unset_problem
-from moonbox.errors import ConfigError
+from moonbox.errors import ConfigError, ToolDefinitionError
 from moonbox.scripts.hostapi.grants import Grants
 from moonbox.tools.hints import RISKS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from moonbox.config import Config
     from moonbox.tools.tool import Tool
+
+_LOG = logging.getLogger("moonbox.scripts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,8 @@ class ToolsSettings:
     """The folder of saved scripts, which need not exist."""
     table: ToolsTable = field(default_factory=ToolsTable)
     """What needs no resolving."""
+    own: Mapping[str, ToolTable] = field(default_factory=dict)
+    """The tables [tools.<name>], by the paths of the tools."""
 
     @classmethod
     def from_config(cls, config: Config) -> ToolsSettings:
@@ -93,6 +99,8 @@ class ToolsSettings:
         hidden: Mapping[str, str] | None = None,
     ) -> ToolsSettings:
         """`protected` are paths that no script may write; `hidden` are values that no result may contain."""
+        own = {key: item for key, item in data.items() if isinstance(item, Mapping) and "retry" in item}
+        data = {key: item for key, item in data.items() if key not in own}
         settings = read(ToolsTable, {**data, "script": {}}, "tools")
         more: Any = {"protected": (*protected, *_script_paths(data, folder)), "hidden": hidden}
         scripts = table(data.get("script", {}), "tools.script")
@@ -101,7 +109,31 @@ class ToolsSettings:
             tuple(resolve_path(folder, item).resolve() for item in settings.folders),
             None if settings.saved is None else resolve_path(folder, settings.saved).resolve(),
             settings,
+            {name: read(ToolTable, item, f"tools.{name}") for name, item in own.items()},
         )
+
+    @property
+    def restricts(self) -> bool:
+        """Whether `adapted` has anything to do."""
+        return bool(self.own or self.table.disabled or self.table.max_risk is not None)
+
+    def adapted(self, tool: Tool) -> Tool | bool:
+        """The tool as it is used here; False for one that cannot be used."""
+        own = self.own.get(tool.path)
+        if not self.allows(tool) or own is None or own.retry is None or tool.retry == own.retry:
+            return self.allows(tool)
+        try:
+            if (
+                not tool.hints.repeatable and tool.plan.converter is None
+            ):  # a Context of ours carries no key to a service
+                raise ToolDefinitionError("its source does not call it read-only or idempotent")
+            return tool.with_(retry=own.retry)
+        except ToolDefinitionError as problem:
+            message = f"[tools.{tool.path}.retry] {problem}"
+            if "mcp_server" not in tool.meta:
+                raise ConfigError(message) from None
+            _LOG.warning("%s", message)  # the server may change what it says at any time
+            return True
 
     def allows(self, tool: Tool) -> bool:
         """Whether a tool can be used, wherever it comes from."""

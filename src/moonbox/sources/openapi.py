@@ -136,6 +136,12 @@ def _tool(
     policy: Policy = "auto" if reads else "approve"
     for pattern, said in settings.policy.items():
         policy = said if _matches(pattern, operation, name) else policy
+    hints = Hints(
+        read_only=reads,
+        destructive=True if operation.method == "DELETE" and policy != "auto" else None,
+        idempotent=operation.method in ("PUT", "DELETE") or None,
+        open_world=True,
+    )
     tool = Tool(
         name=name,
         call=call,
@@ -143,12 +149,8 @@ def _tool(
         parameters=arguments.schema,
         returns=returns,
         policy=policy,
-        hints=Hints(
-            read_only=reads,
-            destructive=True if operation.method == "DELETE" and policy != "auto" else None,
-            idempotent=operation.method in ("PUT", "DELETE") or None,
-            open_world=True,
-        ),
+        hints=hints,
+        retry=settings.retry if hints.repeatable else None,
         tags=operation.tags,
         meta={"openapi": operation.where},
         plan=plan_call(injections(call), None),

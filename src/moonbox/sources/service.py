@@ -8,7 +8,6 @@ import threading
 import time
 import weakref
 from dataclasses import replace
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -17,6 +16,7 @@ from moonbox.failures import words_of
 from moonbox.media import Media
 from moonbox.net.addresses import NetError, is_loopback, parse_target
 from moonbox.net.client import Client, PublicAddresses, Request, header_value, parse_json
+from moonbox.retry import retry_after
 from moonbox.runs.clock import CLOCK
 from moonbox.secrets import SecretRedactor
 from moonbox.tools.results import code_of_status
@@ -111,7 +111,7 @@ class WebService:
         while (left := self._not_before - time.monotonic()) > 0:
             if cancelled() or self._not_before > latest(until):
                 message, data = f"the service asks to wait for {left:.0f} more seconds", {"retry_after": round(left, 1)}
-                raise ToolError(message, code="rate_limited", retryable=True, data=data)
+                raise ToolError(message, code="rate_limited", retryable=True, data=data, retry_after=left)
             time.sleep(min(left, _LOOK))
 
     def _request(self, method: str, written: Written) -> Request:
@@ -200,12 +200,8 @@ def latest(until: float) -> float:
 
 def _retry_after(response: Response, tries: int) -> float:
     """Seconds, as the service says or else longer with each try; never none, or this would be a loop of requests."""
-    said = response.headers.get("retry-after", "").strip()
-    try:
-        moment = None if said.isdecimal() else parsedate_to_datetime(said).timestamp()
-        return max(_LOOK, float(said[:9]) if moment is None else moment - time.time())
-    except (ValueError, TypeError, OverflowError):
-        return 0.5 * 2.0 ** min(tries, 6)
+    said = retry_after(response.headers.get("retry-after", ""), time.time())
+    return 0.5 * 2.0 ** min(tries, 6) if said is None else max(_LOOK, said)
 
 
 def _failure(response: Response) -> ToolError:
@@ -223,7 +219,7 @@ def _failure(response: Response) -> ToolError:
     if response.status == 429 or "retry-after" in response.headers:
         data["retry_after"] = round(_retry_after(response, 0), 1)
     message = f"HTTP {response.status}" + (f'; the service says: "{words}"' if words else "")
-    return ToolError(message, code=code, retryable=retryable, data=data)
+    return ToolError(message, code=code, retryable=retryable, data=data, retry_after=data.get("retry_after"))
 
 
 def _value(method: str, response: Response) -> Any:

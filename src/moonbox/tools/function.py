@@ -166,6 +166,11 @@ class CallPlan:
     spread: str | None = None
     """The `*args` parameter."""
 
+    @property
+    def takes_context(self) -> bool:
+        """Whether the function gets the Context of each call."""
+        return any(item.injected == _CONTEXT for item in self.injected)
+
     def arguments(
         self, bound: dict[str, Any], context: Context | None, tool: str, binder: Binder, first_index: int = 0
     ) -> tuple[list[Any], dict[str, Any]]:

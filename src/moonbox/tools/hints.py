@@ -61,6 +61,11 @@ class Hints:
             if not fits:
                 raise ToolDefinitionError(f"hint {name!r} must be {wanted}, not {value!r}")
 
+    @property
+    def repeatable(self) -> bool:
+        """Whether it may be called twice with the same arguments."""
+        return bool(self.read_only or self.idempotent)
+
     @classmethod
     def of(cls, value: Hints | HintOptions | Mapping[str, Any] | None) -> Hints:
         """Hints from a mapping such as {"read_only": True}; an unknown key is an error."""

@@ -29,10 +29,12 @@ import re
 from collections.abc import AsyncGenerator, Callable, Generator
 from functools import cached_property
 from itertools import islice
+from time import time
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConversionError, ToolError
 from moonbox.failures import raise_failure
+from moonbox.retry import retry_after
 from moonbox.schema.bounds import TooCostly
 from moonbox.schema.coercion import stand_in
 from moonbox.schema.document import SchemaDocument, accepts
@@ -208,7 +210,11 @@ def to_tool_error(error: BaseException, tool: str | None = None) -> ToolError:
     code, retryable = _classify(error, status)
     message = cut(scrub(_text(error)), LONGEST_MESSAGE)
     data = None if status is None else {"status": status}
-    return ToolError(message, code=code, retryable=retryable, data=data, tool=tool, detail=_detail(error))
+    found = ToolError(message, code=code, retryable=retryable, data=data, tool=tool, detail=_detail(error))
+    headers: Any = getattr(getattr(error, "response", error), "headers", None)  # of HTTP clients
+    if status is not None and hasattr(headers, "get"):
+        found.retry_after = retry_after(str(headers.get("Retry-After") or ""), time())
+    return found
 
 
 def scrub(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, Protocol, 
 from moonbox.errors import ToolDefinitionError, ToolError, UsageError
 from moonbox.failures import FAILURES
 from moonbox.limits import Limits
+from moonbox.retry import Retry
 from moonbox.schema.document import SchemaDocument, object_schema, own_copy
 from moonbox.suggest import unknown
 from moonbox.tools.binding import Binder
@@ -75,6 +76,8 @@ class Tool(Generic[P, R]):
     failures: Failures | None = field(default=None, repr=False)
     """return: a result that is nothing but a failure, such as `{"error": "…"}`, is data; raise: it is an error. None:
     as the Sandbox says."""
+    retry: Retry | None = field(default=None, repr=False)
+    """When a call is tried again; only of a tool that may be called twice with the same arguments."""
     placement: Placement = field(default="caller", repr=False)
     """node: on a cluster, calls run on a node of it, which imports the function. Elsewhere it makes no difference."""
     execution: bool = field(default=False, repr=False)
@@ -112,6 +115,7 @@ class Tool(Generic[P, R]):
         _check_number(self.name, "timeout", self.timeout, (int, float))
         _check_number(self.name, "max_concurrency", self.max_concurrency, int)
         object.__setattr__(self, "hints", Hints.of(self.hints))
+        self._check_retry()
         tags: Any = self.tags
         object.__setattr__(self, "tags", (tags,) if isinstance(tags, str) else tuple(tags))
         object.__setattr__(self, "path", f"{self.namespace}.{self.name}" if self.namespace else self.name)
@@ -122,6 +126,22 @@ class Tool(Generic[P, R]):
                 binder = Binder(parameters, typed=True, other_names=converter.other_names)
             object.__setattr__(self, "binder", binder)
             object.__setattr__(self, "parameters", parameters)
+
+    def _check_retry(self) -> None:
+        if self.retry is None:
+            return
+        if not isinstance(self.retry, Retry):
+            raise ToolDefinitionError(f"tool {self.name!r}: retry must be a Retry, not {self.retry!r}")
+        if not (self.hints.repeatable or self.plan.takes_context):
+            raise ToolDefinitionError(
+                f"tool {self.name!r}: retry needs a tool that may be called twice: say so with "
+                'hints={"read_only": True} or {"idempotent": True}, or take a Context and pass on its idempotency_key'
+            )
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether it may be called again with the same arguments where it is not known what became of a call."""
+        return self.hints.repeatable or self.retry is not None
 
     @staticmethod
     def from_function(function: Callable[Q, S], **overrides: Any) -> Tool[Q, S]:
@@ -272,6 +292,7 @@ def tool(
     parse_json: bool = True,
     validate_result: bool = False,
     failures: Failures | None = None,
+    retry: Retry | None = None,
     placement: Placement = "caller",
     execution: bool = False,
     tags: tuple[str, ...] = (),
@@ -302,7 +323,7 @@ class _Decorator(Protocol):
 
 _OPTIONS = (
     *("description", "returns", "namespace", "policy", "hints", "timeout", "max_concurrency"),
-    *("parse_json", "validate_result", "failures", "placement", "execution", "tags", "meta"),
+    *("parse_json", "validate_result", "failures", "retry", "placement", "execution", "tags", "meta"),
 )
 
 

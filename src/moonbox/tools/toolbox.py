@@ -66,7 +66,7 @@ class Toolbox:
         self._lock = threading.Lock()
         self._entries: list[_Entry] = []
         self._listeners: list[Listener] = []
-        self._allowed: Callable[[Tool], bool] | None = None
+        self._allowed: Callable[[Tool], Tool | bool] | None = None
         self.revision: int = 0
         """Grows with every change."""
         self._contents = _Contents({}, {}, {})
@@ -205,8 +205,11 @@ class Toolbox:
             raise
         return self
 
-    def only(self, allowed: Callable[[Tool], bool]) -> Toolbox:
-        """Have no tool that is not allowed, neither now nor later, wherever it comes from."""
+    def only(self, allowed: Callable[[Tool], Tool | bool]) -> Toolbox:
+        """Have no tool that is not allowed, neither now nor later, wherever it comes from.
+
+        A tool that `allowed` returns takes the place of the one that it was given.
+        """
         with self._lock:
             self._allowed = allowed
         self._change()
@@ -288,7 +291,8 @@ class Toolbox:
                 tools.setdefault(tool.path, tool if edit is not None else own.get(tool.path, tool))
             self._entries = entries
             if self._allowed is not None:
-                tools = {path: tool for path, tool in tools.items() if self._allowed(tool)}
+                seen = ((path, tool, self._allowed(tool)) for path, tool in tools.items())
+                tools = {path: found if isinstance(found, Tool) else tool for path, tool, found in seen if found}
             names = aliases(tools)
             self._contents = _Contents(tools, names, {alias: tools[path] for path, alias in names.items()})
             self.revision += 1  # last: code that reads it before the contents gets contents that are not older

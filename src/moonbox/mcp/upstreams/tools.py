@@ -124,6 +124,7 @@ def _convert(item: types.Tool, settings: ServerSettings, invoke: Invoke) -> Tool
         call=call,
         policy=policy or "auto",
         failures=settings.setting_of(item.name, "failures"),
+        retry=settings.setting_of(item.name, "retry") if hints.repeatable or item.name in settings.tools else None,
         # A destructive tool stays direct because of its hint, unless the configuration says auto.
         hints=replace(hints, destructive=None) if policy == "auto" else hints,
         meta={"mcp_server": settings.name, "mcp_tool": item.name, "mcp_hints": hints, "mcp_definition": item},

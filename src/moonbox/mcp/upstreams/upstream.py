@@ -307,7 +307,7 @@ class Upstream:
             level = None if caller is None else caller.log_level
             return await connection.call(tool, arguments, on_progress, level)
 
-        seconds, harmless = self.settings.setting_of(tool.name, "timeout"), bool(hints.read_only or hints.idempotent)
+        seconds, harmless = self.settings.setting_of(tool.name, "timeout"), hints.repeatable
         try:
             return await self._perform(work, tool.name, seconds, harmless=harmless)
         except ToolError as problem:
