@@ -107,7 +107,7 @@ def test_each_power_alone_needs_agreement(project: Path, toml: str, power: str) 
     [
         '[knowledge.embeddings]\nprovider = "local"',
         '[audit]\npath = ".moonbox/audit.db"',
-        '[tools]\nfolders = [".."]',
+        '[tools]\nfolders = ["."]\n[tools.script.thief]\npath = "thief.lua"',
         '[serve]\nhost = "::1"\nport = 1',
     ],
 )
@@ -131,6 +131,49 @@ def test_a_link_that_leads_out_of_the_folder_needs_agreement(project: Path, toml
     (project / "trail.jsonl").symlink_to("../.bashrc")
     (project / "out").symlink_to("..")
     assert powers(Config.load(project / "moonbox.toml")) == (power,)
+
+
+SECRET = "not = lua [[ but-private"
+OUTSIDE = {
+    "an absolute path": '[tools.script.t]\npath = "{outside}/secret.lua"',
+    "a path upwards": '[tools.script.t]\npath = "../outside/secret.lua"',
+    "a path of a variable": '[tools.script.t]\npath = "${{MOONBOX_HOME}}/../outside/secret.lua"',
+    "a link": '[tools.script.t]\npath = "link.lua"',
+    "a link to examples": '[tools.script.other]\npath = "other.lua"',
+    "a link in a folder": '[tools]\nfolders = ["."]',
+    "a folder": '[tools]\nfolders = ["../outside"]',
+    "a folder by a link": '[tools]\nfolders = ["linked"]',
+    "saved scripts": '[tools]\nsaved = "{outside}"',
+    "a script without a path": "[tools.script.link]",
+    "a specification": '[openapi.a]\nspec = "{outside}/secret.lua"',
+    "a source of documents": '[knowledge.sources.a]\nconnector = "lua"\npath = "{outside}/secret.lua"',
+    "a journal": '[journal]\npath = "{outside}/secret.lua"',
+}
+LOOKING = (
+    ("tool", "list"),
+    ("tool", "check"),
+    ("tool", "check", "t"),
+    ("run", "-e", "1"),
+    ("check", "../x.lua"),
+    ("doctor",),
+)
+
+
+@pytest.mark.parametrize("what", OUTSIDE)
+def test_no_file_outside_is_opened_before_a_person_agreed(project: Path, what: str) -> None:
+    """What a project names may be any file of the user: nothing of it is read, and no error quotes it."""
+    outside = project.parent / "outside"
+    outside.mkdir()
+    (outside / "secret.lua").write_text(SECRET)
+    (project / "moonbox.toml").write_text(OUTSIDE[what].format(outside=outside))
+    (project / "x.lua").write_text("return 1")
+    (project / "link.lua").symlink_to(outside / "secret.lua")
+    (project / "other.examples.json").symlink_to(outside / "secret.lua")
+    (project / "linked").symlink_to(outside)
+    assert powers(Config.load(project / "moonbox.toml"))
+    done = _moonbox(project, *LOOKING[list(OUTSIDE).index(what) % len(LOOKING)])
+    assert "private" not in done.stdout + done.stderr
+    assert "not trusted yet" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

@@ -317,7 +317,7 @@ def cluster_status_command(
     from moonbox.config import Config
     from moonbox.config.sections import ClusterSettings
 
-    found = Config.load(config) if address is None else Config()
+    found = trusted_config(config) if address is None else Config()
     result = cluster_status(address or found.read(ClusterSettings, "cluster").address or "auto")
     if as_json:
         print_json(result)

@@ -69,12 +69,11 @@ def init_tool(
 
 
 @app.command("list")
-def list_tools(config: ConfigFile = None, as_json: Json = False) -> None:
+def list_tools(config: ConfigFile = None, as_json: Json = False, trust: Trust = False) -> None:
     """List the configured tool scripts."""
-    from moonbox.config import Config
     from moonbox.project.sections import read_tools
 
-    chosen = Config.load(config)
+    chosen = trusted_config(config, trust=trust)
     scripts, settings = _library(chosen), read_tools(chosen)
     if as_json:
         print_json([{**_summary(script), "disabled": _is_disabled(script, settings)} for script in scripts])
@@ -85,11 +84,19 @@ def list_tools(config: ConfigFile = None, as_json: Json = False) -> None:
 
 
 @app.command("check")
-def check(config: ConfigFile = None, as_json: Json = False) -> None:
-    """Load and validate every configured tool script; exit status 1 when one is broken."""
-    from moonbox.config import Config
-
-    scripts = _library(Config.load(config))
+def check(
+    name: Annotated[str | None, argument(help="The script; by default all.", metavar="[NAME]")] = None,
+    config: ConfigFile = None,
+    as_json: Json = False,
+    trust: Trust = False,
+) -> None:
+    """Load and validate the configured tool scripts, or one script; exit status 1 when one is broken."""
+    chosen = trusted_config(config, trust=trust)
+    if name is None:
+        scripts = _library(chosen)
+    else:
+        with _opened(_chosen(Path(name), chosen), chosen) as (_, found):
+            scripts = tuple(found)
     broken = [script for script in scripts if script.problem is not None]
     if as_json:
         print_json([_summary(script) for script in scripts])

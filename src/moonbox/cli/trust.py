@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -57,12 +56,12 @@ def trust(
 def keeping_trust(path: Path) -> Iterator[None]:
     """Keep a trusted configuration trusted while a command of moonbox changes it."""
     from moonbox.config import Config
-    from moonbox.project.trust import TrustStore, powers
+    from moonbox.project.trust import TrustStore
 
     store, agreed = TrustStore.default(), True
     if path.exists():
         before = Config.load(path, any_owner=store.knows(path))
-        agreed = not powers(before) or store.is_trusted(before)
+        agreed = store.is_trusted(before)
     yield
     if agreed:
         store.trust(Config.load(path, any_owner=True))
@@ -78,15 +77,13 @@ def trusted_config(path: Path | None, *, trust: bool = False) -> Config:
     used = path if path is not None else find()
     if used is None:
         return Config()
-    from moonbox.project.trust import TrustStore, powers
+    from moonbox.project.trust import TrustStore, powers, trusts_all
 
-    trust = trust or os.environ.get("MOONBOX_TRUST") == "1"
-    store = TrustStore.default()
+    store, trust = TrustStore.default(), trust or trusts_all()
     config = Config.load(used, any_owner=trust or store.knows(used))
-    lines = powers(config)
-    if not lines or trust or store.is_trusted(config):
+    if trust or store.is_trusted(config):
         return config
-    shown = "\n".join(f"  {visible(line, keep='')}" for line in lines)
+    shown = "\n".join(f"  {visible(line, keep='')}" for line in powers(config))
     changed = "has changed since you trusted it" if store.knows(used) else "is not trusted yet"
     if not (sys.stdin.isatty() and is_terminal(stderr=True)):
         raise UsageError(

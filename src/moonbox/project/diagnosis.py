@@ -177,7 +177,7 @@ def _layers(reported: Mapping[str, Check]) -> tuple[Check, ...]:
 def _configuration(path: Path | None, layers: Sequence[Check]) -> tuple[Check, ...]:
     from moonbox.config import FILE_NAME, Config
     from moonbox.project.sections import problems, read_sandbox
-    from moonbox.project.trust import TrustStore, powers
+    from moonbox.project.trust import TrustStore, trusts_all
 
     try:
         config = Config.load(path)
@@ -195,8 +195,6 @@ def _configuration(path: Path | None, layers: Sequence[Check]) -> tuple[Check, .
         if not any(problem.endswith(one) for one in unset)
     ]
     checks += [Check("variable", False, problem) for problem in unset]
-    if config.data.get("journal") and "journal" not in wrong:
-        checks.append(_journal(config))
     if "sandbox" in config.data and "sandbox" not in wrong:
         required = read_sandbox(config)["require"]
         checks += [
@@ -204,11 +202,14 @@ def _configuration(path: Path | None, layers: Sequence[Check]) -> tuple[Check, .
             for name in required
             if name not in active
         ]
+    if not (trusts_all() or TrustStore.default().is_trusted(config)):  # then no file that it names is opened
+        detail += "; not trusted yet: `moonbox trust` agrees to what it starts and reaches"
+        return (Check(config.path.name, True, detail), *checks)
+    if config.data.get("journal") and "journal" not in wrong:
+        checks.append(_journal(config))
     if "tools" in config.data and "tools" not in wrong:
         checks += _tool_scripts(config)
     checks += [] if "openapi" in wrong else _sources(config)
-    if powers(config) and not TrustStore.default().is_trusted(config):
-        detail += "; not trusted yet: `moonbox trust` agrees to what it starts and reaches"
     return (Check(config.path.name, True, detail), *checks)
 
 

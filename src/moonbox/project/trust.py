@@ -70,6 +70,8 @@ def _powers(data: Mapping[str, Any], folder: Path) -> Iterator[str]:
     if isinstance(saved := tools.get("saved"), str):
         who = " and let a model add to them, with approval" if tools.get("model_saves") else ""
         yield f"let the scripts in {saved} call the tools of the project{who}"
+    for place in _script_places(tools, folder):
+        yield f"read the tool scripts in {place}"
     for name, script in _table(tools.get("script")).items():
         if granted := _granted(_table(script)):
             yield f"give the tool script {name}: {granted}"
@@ -111,6 +113,19 @@ def _powers(data: Mapping[str, Any], folder: Path) -> Iterator[str]:
         yield "run scripts without isolation"
 
 
+def _script_places(tools: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    """The tool scripts, their examples, and folders of them that are outside of the project's folder, or may be."""
+    scripts = _table(tools.get("script")).items()
+    places = [str(_table(script).get("path") or f"{name}.lua") for name, script in scripts]
+    places += [f"{os.path.splitext(path)[0]}.examples.json" for path in places]  # noqa: PTH122 - stays as it is written
+    for inside in (*_texts(tools.get("folders")), *_texts([tools.get("saved")])):
+        places.append(inside)
+        if not _may_leave(folder, inside):  # a file in it may be a link
+            files = [file for kind in ("*.lua", "*.examples.json") for file in sorted((folder / inside).glob(kind))]
+            places += [str(file.relative_to(folder)) for file in files]
+    yield from (place for place in dict.fromkeys(places) if _may_leave(folder, place))
+
+
 def _variables(table: Mapping[str, Any]) -> str:
     """The environment variables whose values a server gets."""
     named = [f"${{{table['key_env']}}}"] if "key_env" in table else []
@@ -143,6 +158,11 @@ def _table(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def trusts_all() -> bool:
+    """Whether the environment says, for CI, that every configuration is trusted."""
+    return os.environ.get("MOONBOX_TRUST") == "1"
+
+
 @dataclass(frozen=True, slots=True)
 class TrustStore:
     """The file that holds the agreements, by the resolved path of each configuration."""
@@ -156,8 +176,10 @@ class TrustStore:
         return cls((base / "state" if os.environ.get("MOONBOX_HOME") else base) / "trust.json")
 
     def is_trusted(self, config: Config) -> bool:
-        """Whether a person has agreed to this configuration as it is now."""
-        return config.path is not None and self.entries().get(_key(config.path)) == trust_hash(config)
+        """Whether a person has agreed to this configuration as it is now, or it needs no agreement."""
+        if config.path is None or not powers(config):
+            return True
+        return self.entries().get(_key(config.path)) == trust_hash(config)
 
     def knows(self, path: Path) -> bool:
         """Whether a person has agreed to this configuration at some time."""
