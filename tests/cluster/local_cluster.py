@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,7 @@ from tests.faults.processes import descendants
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _ATTEMPTS = 4
 _HEAD_AWAY = "RAY_gcs_rpc_server_reconnect_timeout_s"
@@ -65,6 +67,22 @@ class LocalCluster:
         if replace:
             self._nodes.append(self._add())  # takes a few seconds
         return name
+
+    @contextmanager
+    def node_without(self, folder: Path) -> Iterator[None]:
+        """Within the block, there is a node that finds nothing in this folder."""
+        start = [str(Path(sys.executable).with_name("ray")), "start", f"--address={self.address}", "--block"]
+        start += ["--num-cpus=1", f"--object-store-memory={_STORE}"]
+        hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(folder), *start]
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        with subprocess.Popen(
+            hidden, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        ) as node:
+            try:
+                yield
+            finally:
+                for each in [*descendants(node.pid), node.pid]:
+                    _kill(each)
 
     def kill_actor(self) -> None:
         """`kill -9` of the process of one host of workers; Ray starts it again."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import moonbox
 from moonbox import Limits, Sandbox, tool
 from moonbox._version import __version__
 from moonbox.audit.metrics import Metrics
@@ -28,7 +29,7 @@ from moonbox.errors import ToolDefinitionError, WorkerError
 from moonbox.mcp.server.limits import ClusterQuotas, TooMany
 from tests.cluster import node_tool
 from tests.faults.processes import lives
-from tests.long import LONG
+from tests.long import LONG, only_long
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -198,6 +199,18 @@ def test_another_version_of_moonbox_on_the_nodes_is_refused(
             box.run("return 1")
         assert f": moonbox there is {__version__}, and the front end's is 0.0.1" in str(refused.value)
     ray.end()
+
+
+@only_long
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="hiding moonbox from a node needs root")
+def test_a_node_without_moonbox_is_named_and_not_used(cluster: LocalCluster) -> None:
+    with closing(Membership(cluster.address)) as nodes:
+        wait_until(lambda: len(nodes.connections()) == 3)
+        with cluster.node_without(Path(moonbox.__file__).parents[1]):
+            told = wait_until(lambda: nodes.ray.nodes and nodes.ray.nodes.problems, "no node is refused", seconds=120)
+            assert [each.message for each in told] == ["moonbox is not installed there"]
+            assert len(nodes.connections()) == 3
+        wait_until(lambda: nodes.ray.nodes and not nodes.ray.nodes.problems, "the node is still there", seconds=120)
 
 
 FRONT_END = """
