@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from moonbox.audit.literals import LiteralRedaction, folded
 from moonbox.audit.records import changed, repacked
+from moonbox.audit.source_literals import redact_source
 from moonbox.errors import UsageError
 from moonbox.values import json_in, mapped
 
@@ -88,8 +89,11 @@ class Redaction:
         error = run.error and run.error.with_(data=self.fields(run.error.data, _path(run.error.tool or "error")))
         labels = self.fields(run.labels, ("labels",))
         kept = replace(run, source="", calls=tuple(calls), values=tuple(values), error=error, labels=labels)
+        source, found = self.scrubber().source(run.source, run.language)
+        for literal in found:
+            if self._replacement not in literal:
+                self._remember(literal)
         scrubber = self.scrubber()
-        source = scrubber.text(run.source, is_source=True)
         return replace(changed(kept, scrubber.value), source=source)
 
     def scrubber(self) -> _Scrubber:
@@ -189,9 +193,14 @@ class _Scrubber:
                 if not lengths or lengths[-1] != len(secret):
                     lengths.append(len(secret))
 
-    def text(self, text: str, *, is_source: bool = False) -> str:
+    def text(self, text: str) -> str:
         text = self._without_secrets(text)
-        return text if self._after_names is None else self._after_names.text(text, is_source=is_source)
+        return text if self._after_names is None else self._after_names.text(text)
+
+    def source(self, source: str, language: str) -> tuple[str, list[str]]:
+        """A script without what must be hidden, and the literals that were found beside hidden names."""
+        source = self._without_secrets(source)
+        return (source, []) if self._after_names is None else redact_source(source, language, self._after_names)
 
     def _without_secrets(self, text: str) -> str:
         if not self._all or len(text) < self._shortest:

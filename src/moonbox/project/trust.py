@@ -70,8 +70,8 @@ def _powers(data: Mapping[str, Any], folder: Path) -> Iterator[str]:
     if isinstance(saved := tools.get("saved"), str):
         who = " and let a model add to them, with approval" if tools.get("model_saves") else ""
         yield f"let the scripts in {saved} call the tools of the project{who}"
-    for place in _script_places(tools, folder):
-        yield f"read the tool scripts in {place}"
+    for outside in _script_places(tools, folder):
+        yield f"read the tool scripts in {outside}"
     for name, script in _table(tools.get("script")).items():
         if granted := _granted(_table(script)):
             yield f"give the tool script {name}: {granted}"
