@@ -92,7 +92,7 @@ def test_arguments_are_edited_and_checked(inbox: Page, console: Console, visitor
     inbox.get_by_role("button", name="Allow with these").click()
     expect(inbox.get_by_role("alert")).to_contain_text("order_id")
     # Nothing here allows the call as it was: neither the buttons beside it, nor, after an error, their keys.
-    for name in ("Allow", "Always in this session"):
+    for name in ("Allow", "Always…"):
         expect(inbox.get_by_role("button", name=name, exact=True)).to_be_disabled()
     field.fill('{"order_id": 8, "amount": 1}')
     inbox.get_by_role("button", name="Edit…").click()
@@ -125,10 +125,55 @@ def test_an_edit_keeps_the_numbers_that_were_not_edited(visitor: Visitor) -> Non
 
 def test_always_holds_for_the_session(inbox: Page, console: Console) -> None:
     script = Started(console, "tools.refund{order_id = 1, amount = 1} return tools.refund{order_id = 2, amount = 2}")
-    inbox.get_by_role("button", name="Always in this session").click()
+    inbox.get_by_role("button", name="Always…").click()
+    inbox.get_by_role("button", name="Always allow").click()
     run = script.result()
     assert [call.approval for call in run.calls] == ["always", "always"]
     assert run.value == "refunded 2.00 for order 2"
+
+
+def test_arguments_stand_as_in_the_schema_and_long_ones_fold_above_the_buttons(visitor: Visitor) -> None:
+    @tool(policy="approve")
+    def post(to: str, text: str, at: int) -> str:
+        """Post a message."""
+        return "posted"
+
+    source = "return tools.post{at = 5, text = ('a line of the text\\n'):rep(400) .. 'its' .. ' end', to = 'ada'}"
+    with visiting(visitor, "approvals", [post]) as (console, page):
+        script = Started(console, source)
+        card = page.locator(".question")
+        expect(card.locator(".arguments > * > .key")).to_have_text(["to", "text", "at"])
+        expect(card).not_to_contain_text("its end")
+        card.get_by_role("button", name="more characters").click()
+        expect(card).to_contain_text("its end")
+        assert card.evaluate("card => card.clientHeight > 2 * innerHeight")
+        expect(card.get_by_role("button", name="Allow")).to_be_in_viewport(ratio=1)
+        card.get_by_role("button", name="less").click()
+        expect(card).not_to_contain_text("its end")
+        card.get_by_role("button", name="Allow").click()
+        assert script.result().value == "posted"
+        answered = page.locator("#answered li")
+        expect(answered).to_contain_text('post allowed by console · to "ada", text "a line')
+        answered.locator("summary").click()
+        expect(answered.locator(".tree > * > .key")).to_have_text(["to", "text", "at"])
+
+
+def test_questions_of_one_run_are_answered_together(inbox: Page, console: Console) -> None:
+    script = Started(
+        console, "return #parallel.map({1, 2, 3}, function(n) return tools.refund{order_id = n, amount = n} end)"
+    )
+    other = Started(console)
+    head = inbox.locator(".asked-head:visible")
+    expect(head).to_contain_text("3 questions of one run3 destructiverefund × 3")
+    expect(inbox.locator(".question")).to_have_count(4)
+    inbox.locator(".asked.several .question").first.get_by_role("button", name="Allow").click()
+    expect(head).to_contain_text("2 questions of one run")
+    head.get_by_role("button", name="Allow all 2").click()
+    assert script.result().value == 3
+    expect(inbox.locator(".question")).to_have_count(1)
+    expect(head).to_have_count(0)
+    inbox.get_by_role("button", name="Allow").click()
+    assert other.result().ok
 
 
 def test_a_question_goes_when_its_run_ends(inbox: Page, console: Console) -> None:
@@ -167,7 +212,7 @@ def test_a_key_answers_the_selected_question_and_no_other(inbox: Page, console: 
     inbox.keyboard.type("aaw")
     assert inbox.evaluate("document.activeElement.id") == "main"
     assert len(console.bench.approvals.pending()) == 2
-    inbox.get_by_role("button", name="Allow").first.dblclick()
+    inbox.get_by_role("button", name="Allow", exact=True).first.dblclick()
     expect(inbox.locator(".question")).to_have_count(1)
     assert len(console.bench.approvals.pending()) == 1
     expect(inbox.locator("#inbox[inert]")).to_have_count(0)
@@ -185,7 +230,7 @@ def test_answers_say_what_was_changed_and_lead_to_their_run(inbox: Page, console
     run = script.result()
     line = inbox.locator("#answered li").first
     expect(line).to_contain_text("refund allowed with edits by console · amount 2.0 → 1.5 ·")
-    expect(line).not_to_contain_text("order_id")
+    expect(line.locator("summary")).not_to_contain_text("order_id")
     line.get_by_role("link").click()
     expect(inbox).to_have_url(re.compile(f"/console/runs/{run.id}$"))
 

@@ -300,6 +300,49 @@ def test_a_run_shows_everything(visitor: Visitor, console: Console) -> None:
     expect(page.get_by_role("region", name="Error")).to_contain_text("script:2: it broke")
 
 
+def test_the_time_in_which_a_person_was_asked_is_a_break_of_the_axis(visitor: Visitor) -> None:
+    sink = MemorySink()
+    starts, waits = (0.0, 0.1, 600.2), (0.0, 600.0, 0.0)
+    calls = [
+        Call(index, "pay", {}, "ok", started=STARTED + start, queued=wait, duration=0.1, batch=index)
+        for index, (start, wait) in enumerate(zip(starts, waits, strict=True), 1)
+    ]
+    calls[1] = replace(calls[1], approval="allowed")
+    sink.write(Run("asked", "return 1", calls=tuple(calls), usage=Usage(wall=0.4, calls=3), started=STARTED))
+    with visiting(visitor, "runs/asked", TOOLS, trail=sink) as (_, page):
+        expect(page.locator(".tl-note")).to_have_text("3 calls · in 3 batches · 400 ms · 10.0 min asking")
+        expect(page.locator(".tl-break")).to_have_count(1)
+        expect(page.locator(".tl-time:not(.asked)")).to_have_text(["0", "200 ms", "300 ms", "400 ms"])
+        expect(page.locator(".tl-time.asked")).to_contain_text("10.0 min in which only a person was asked")
+        lane, asked, worked = (
+            page.locator(place).last.bounding_box() for place in (".tl-lane", ".tl-bar.ask", ".tl-bar.ok")
+        )
+        assert lane is not None and asked is not None and worked is not None
+        assert asked["width"] < 0.06 * lane["width"] < 0.2 * lane["width"] < worked["width"]
+
+
+def test_a_timeline_of_many_calls_has_the_rows_in_sight(visitor: Visitor) -> None:
+    sink = MemorySink()
+    calls = tuple(
+        Call(index, "look_up", {}, "ok", started=STARTED + index * 0.01, duration=0.005, batch=index)
+        for index in range(1, 2001)
+    )
+    sink.write(Run("many", "return 1", calls=calls, usage=Usage(wall=20.0, calls=2000), started=STARTED))
+    with visiting(visitor, "runs/many", TOOLS, trail=sink) as (_, page):
+        rows = page.locator(".tl-row")
+        expect(page.locator(".tl-note")).to_contain_text("2,000 calls")
+        assert 10 < rows.count() < 60
+        page.locator(".tl-body").evaluate("body => { body.scrollTop = 1000 * 24; }")
+        expect(rows.first).to_have_attribute("data-index", re.compile(r"99\d"))
+        page.locator(".tl-lane").focus()
+        page.keyboard.press("End")
+        expect(page.locator('.tl-row[data-index="2000"]')).to_be_focused()
+        expect(page.locator(".tl-card h3")).to_have_text("2000. look_up")
+        page.keyboard.press("ArrowUp")
+        expect(page.locator('.tl-row[data-index="1999"]')).to_be_focused()
+        assert rows.count() < 60
+
+
 def test_labels_are_on_the_pages_without_a_browser() -> None:
     sink = MemorySink()
     sink.write(replace(record(7), labels={"user": "<ann>"}))

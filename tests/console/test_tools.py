@@ -94,7 +94,7 @@ def test_a_tool_is_called_from_its_form(visitor: Visitor, console: Console) -> N
     wait_until(lambda: bool(console.bench.approvals.pending()))
     page.goto(console.address("approvals"))
     expect(page.get_by_role("button", name="Allow")).to_be_visible()
-    expect(page.get_by_role("button", name="Always in this session")).to_have_count(0)
+    expect(page.get_by_role("button", name="Always…")).to_have_count(0)
     page.locator(".question").press("a")
     expect(page.locator("#answered li").first).to_contain_text("refund allowed by console")
 

@@ -96,7 +96,7 @@ EXPECTED = {
         "/playground": ("#status", "ready"),
         "/playground/{session}": ("#values", "20,000 rows"),
         "/runs": ("#runs tbody tr:nth-child(50)", "-- run"),
-        "/runs/{id}": (".tl-pages", "calls 1 to 400 of 2,000"),
+        "/runs/{id}": (".tl-note", "2,000 calls"),
         "/compare": ("main", "more calls are the same or not shown"),
         "/approvals": (".question:nth-child(40)", "refund waits for your approval"),
         "/durable": ("main tbody tr:nth-child(100)", "lua"),

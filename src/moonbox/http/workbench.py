@@ -149,13 +149,19 @@ class Workbench:
         return [*self.playground.going(), *waiting]
 
     def question(self, question: Question) -> dict[str, Any]:
-        """A question with the session that it belongs to."""
+        """A question with the session that it belongs to, and the order of the tool's parameters."""
         session = "" if self._playground is None else self._playground.session_of(question.repl)
-        return {**question.to_dict(), "session": session}
+        return {**question.to_dict(), "session": session, "order": self._order(question.tool)}
 
     def answered(self, answer: Answered) -> dict[str, Any]:
         """An answer with the run that asked, its arguments, and what they were changed to."""
         return {**answer.to_dict(), **self._asked.get(answer.id, {})}
+
+    def _order(self, name: str) -> list[str]:
+        with self._lock:
+            boxes = list(self._sandboxes.values())
+        tool = next((tool for box in boxes if (tool := box.toolbox.get(name)) is not None), None)
+        return [] if tool is None else list(tool.parameter_names)
 
     def answer(self, id: str, decision: Decision) -> None:
         """Answer a question; the errors are those of `Approvals.answer`."""
@@ -224,8 +230,9 @@ class Workbench:
 
     def _tell(self, change: Question | Answered) -> None:
         if isinstance(change, Question):
-            self._asked[change.id] = {"run": change.run, "arguments": to_jsonable(change.arguments), "edited": None}
             asked = self.question(change)
+            known = {name: asked[name] for name in ("run", "arguments", "order")}
+            self._asked[change.id] = {**known, "edited": None}
             if change.run and not asked["session"]:
                 self._wait(change)
             self.events.publish(Event("approval", asked))

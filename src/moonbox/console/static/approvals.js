@@ -1,53 +1,57 @@
 // The page Approvals: an inbox.
 
 import { $, h, when } from "./dom.js";
-import { edits, questionCard, questionKeys, removeQuestion } from "./question.js";
+import { Inbox } from "./inbox.js";
+import { edits, inOrder } from "./question.js";
+import { ruleText } from "./rule.js";
 import { shell } from "./shell.js";
+import { brief, node } from "./value.js";
 
-const inbox = $("#inbox");
+const place = $("#inbox");
+const inbox = new Inbox(place);
 const past = $("#answered");
 const SAID = { allow: "allowed", always: "always allowed", edit: "allowed with edits", deny: "denied", expired: "not answered", withdrawn: "withdrawn" };
 
 function add(question) {
-  if ($(`[data-question="${CSS.escape(question.id)}"]`, inbox)) return true;
-  inbox.append(questionCard(question));
+  inbox.add(question);
   empty();
   return true;
 }
 
 function remove(id) {
-  removeQuestion(inbox, id);
+  inbox.remove(id);
   empty();
 }
 
 function empty() {
-  $("#nothing").hidden = inbox.childElementCount > 0;
+  $("#nothing").hidden = place.childElementCount > 0;
 }
 
+/** What was decided, about which arguments: in a line, and as a whole below it. */
 function line(answer) {
-  const { tool, decision, reason, by, answered, run } = answer;
-  return h(
-    "li",
-    {},
+  const { tool, decision, reason, by, answered, run, when: rule } = answer;
+  const fields = inOrder({ ...answer, arguments: answer.edited ?? answer.arguments });
+  const changed = edits(answer);
+  const told = [
     h("code", {}, tool),
     ` ${SAID[decision] ?? decision}`,
+    rule ? ` where ${ruleText(rule)}` : "",
     by ? ` by ${by}` : "",
     reason ? `: ${reason}` : "",
-    ...edits(answer).map(([name, before, after]) => h("span", {}, " · ", h("code", {}, name), " ", h("del", {}, before), " → ", h("ins", {}, after))),
+    ...changed.map(([name, before, after]) => h("span", {}, " · ", h("code", {}, name), " ", h("del", {}, before), " → ", h("ins", {}, after))),
+    fields.length && !changed.length ? h("span", { class: "dim" }, ` · ${brief(fields)}`) : null,
     h("span", { class: "dim" }, ` · ${when(answered)}`),
     run ? [" · ", h("a", { href: `/console/runs/${encodeURIComponent(run)}` }, `run ${run.slice(0, 8)}`)] : null,
-  );
+  ];
+  return h("li", {}, fields.length ? h("details", {}, h("summary", {}, told), h("div", { class: "tree" }, fields.map(([name, value]) => node(name, value, false)))) : told);
 }
 
 function show({ pending, answered }) {
-  for (const card of [...inbox.children]) if (!pending.some(({ id }) => id === card.dataset.question)) removeQuestion(inbox, card.dataset.question);
-  pending.forEach(add);
+  inbox.show(pending);
   past.replaceChildren(...answered.map(line));
   $("#past").hidden = answered.length === 0;
   empty();
 }
-
-questionKeys(inbox);
 
 shell({
   approval: add,

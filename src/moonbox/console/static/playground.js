@@ -5,9 +5,9 @@ import { $, $$, copy, count, h, pageData, plural, seconds, toast, when } from ".
 import { callAt, signatureParameters } from "./complete.js";
 import * as kept from "./drafts.js";
 import { Editor } from "./editor.js";
+import { Inbox } from "./inbox.js";
 import { number, parse } from "./json.js";
 import { key } from "./keys.js";
-import { questionCard, questionKeys, removeQuestion } from "./question.js";
 import { banner, shell } from "./shell.js";
 import { Timeline } from "./timeline.js";
 import { gallery, runView, tree } from "./value.js";
@@ -17,6 +17,7 @@ const language = () => $("#language").value;
 const status = $("#status");
 const problems = $("#problems");
 const timeline = new Timeline($("#timeline"));
+const questions = new Inbox($("#questions"));
 const live = shell({ started, output, progress, call, pause, done, lost, approval: ask, answered: settled, caughtUp: compareQuestions, connected });
 const tools = new Map(page.catalog.tools.map(({ call: name, signature }) => [name, signatureParameters(signature)]));
 let names = [];
@@ -106,8 +107,7 @@ function attach(id) {
 }
 
 function compareQuestions({ pending }) {
-  for (const card of $$("#questions .question")) if (!pending.some(({ id }) => id === card.dataset.question)) removeQuestion($("#questions"), card.dataset.question);
-  pending.forEach(ask);
+  questions.show(pending.filter(ask));
   const mine = session;
   if (mine) get(path("sessions", mine)).catch(({ status }) => status === 404 && mine === session && sessionLost());
 }
@@ -124,7 +124,7 @@ function leave() {
   sessionStorage.removeItem(SESSION);
   live.follow("", 0);
   history.replaceState(null, "", "/console/playground");
-  $("#questions").replaceChildren();
+  questions.clear();
   setState("idle");
   showGlobals();
 }
@@ -430,15 +430,14 @@ async function showGlobals() {
 
 function ask(question) {
   if (!session || question.session !== session) return false;
-  if ($(`#questions [data-question="${CSS.escape(question.id)}"]`)) return true;
-  $("#questions").append(questionCard(question));
+  questions.add(question);
   timeline.asking.add(question.index);
   say("waiting for your approval");
   return true;
 }
 
 function settled({ id }) {
-  removeQuestion($("#questions"), id);
+  questions.remove(id);
   if (state === "running" && !$("#questions .question")) say("running…");
 }
 
@@ -589,8 +588,6 @@ key("Ctrl+e", "Go to the editor", () => editor.text.focus());
 for (const [digit, tab, name] of [["1", "result", "Result"], ["2", "model", "Model sees"], ["3", "globals", "Globals"]]) {
   key(digit, `Show the tab ${name}`, () => showTab(tab));
 }
-
-questionKeys($("#questions"));
 
 // A call that is not answered yet grows on the timeline.
 setInterval(() => state === "running" && isConnected && timeline.tick(), 200);

@@ -1,80 +1,109 @@
 // One approval: what would be called, by which script at which line, and what a person may say.
 
 import { path, post } from "./api.js";
-import { $, $$, h, toast, when } from "./dom.js";
-import { parse, stringify } from "./json.js";
-import { key } from "./keys.js";
+import { $$, h, toast, when } from "./dom.js";
 import { colouredLines } from "./highlight.js";
-import { tree } from "./value.js";
+import { parse, stringify } from "./json.js";
+import { ruleForm } from "./rule.js";
+import { node } from "./value.js";
 
 const AROUND = 2;
-const SETTLE = 400;
 
-/** A card for a question; `done` is called when it was answered from here. */
-export function questionCard(question, done = () => {}) {
-  const reason = h("input", { type: "text", id: `reason-${question.id}`, maxlength: 500, autocomplete: "off" });
-  const edited = h("textarea", { id: `edit-${question.id}`, rows: 6, spellcheck: "false", class: "code" });
-  edited.value = stringify(question.arguments, { indent: "  " });
-  const problem = h("p", { class: "bad-text", role: "alert" });
-  const panels = {
-    deny: h("div", { class: "row", hidden: true }, h("label", { for: reason.id }, "Reason for the script"), reason, button("Deny", "bad", () => send({ decision: "deny", reason: reason.value }))),
-    edit: h("div", { hidden: true }, h("label", { for: edited.id }, "Arguments, as JSON"), edited, button("Allow with these", "good", sendEdited)),
-  };
+/** A card for a question. */
+export function questionCard(question) {
+  const { id, tool, run, source } = question;
   const destructive = question.hints.includes("destructive");
   const hints = question.hints.filter((hint) => hint !== "destructive"); // the badge says it
+  const fields = inOrder(question);
+  const problem = h("p", { class: "bad-text", role: "alert" });
+  const panels = { deny: denial(), edit: editor(), always: rule() };
+  const about = [`asked ${when(question.asked)}`, run && `run ${run.slice(0, 8)}`, ...Object.entries(question.labels).map((label) => label.join("=")), hints.join(", ")];
   const card = h(
     "article",
-    { class: `card question${destructive ? " destructive" : ""}`, "data-question": question.id, tabindex: "-1", "aria-labelledby": `what-${question.id}` },
-    h("h2", { id: `what-${question.id}` }, h("code", {}, question.tool), " waits for your approval", destructive ? h("span", { class: "state bad" }, "destructive") : null),
-    h("p", {}, question.description || ""),
+    { class: `card question${destructive ? " destructive" : ""}`, "data-question": id, "data-tool": tool, tabindex: "-1", "aria-labelledby": `what-${id}` },
+    h("h2", { id: `what-${id}` }, h("code", {}, tool), " waits for your approval", destructive ? h("span", { class: "state bad" }, "destructive") : null),
+    question.description ? h("p", {}, question.description) : null,
     changes(question),
-    tree(question.arguments, "arguments"),
-    script(question),
-    h("p", { class: "dim" }, `asked ${when(question.asked)}`, question.run ? ` · run ${question.run.slice(0, 8)}` : "", ...Object.entries(question.labels).map(([name, text]) => ` · ${name}=${text}`), hints.length ? ` · ${hints.join(", ")}` : ""),
     h(
-      "div",
-      { class: "row" },
-      button("Allow", "good", () => send({ decision: "allow" }), "a"),
-      button("Deny…", "", () => toggle("deny"), "d"),
-      button("Edit…", "", () => toggle("edit"), "e"),
-      question.source ? button("Always in this session", "", () => send({ decision: "always" }), "w") : null, // a direct call has no session
+      "div", // in which the buttons stay in view: they never stand above what they are about
+      {},
+      fields.length ? h("div", { class: "tree arguments" }, fields.map(([name, value]) => node(name, value, false))) : h("p", { class: "dim" }, "Without arguments."),
+      script(question),
+      h("p", { class: "dim" }, about.filter(Boolean).join(" · ")),
+      h(
+        "div",
+        { class: "actions" },
+        h(
+          "div",
+          { class: "row" },
+          button("Allow", "good", () => send({ decision: "allow" }), "a"),
+          button("Deny…", "", () => toggle("deny"), "d"),
+          button("Edit…", "", () => toggle("edit"), "e"),
+          source ? button("Always…", "", () => toggle("always"), "w") : null, // a direct call has no session
+        ),
+        Object.values(panels).map(({ element }) => element),
+        problem,
+      ),
     ),
-    panels.deny,
-    panels.edit,
-    problem,
   );
 
   function button(label, kind, job, letter) {
     return h("button", { type: "button", class: `button ${kind}`, "data-key": letter ?? null, onClick: job }, label, letter ? h("kbd", { "aria-hidden": "true" }, letter) : null);
   }
 
+  function denial() {
+    const reason = h("input", { type: "text", id: `reason-${id}`, maxlength: 500, autocomplete: "off" });
+    const deny = () => send({ decision: "deny", reason: reason.value });
+    reason.addEventListener("keydown", (event) => event.key === "Enter" && deny());
+    return { first: reason, element: h("div", { class: "row", hidden: true }, h("label", { for: reason.id }, "Reason for the script"), reason, button("Deny", "bad", deny)) };
+  }
+
+  function editor() {
+    const edited = h("textarea", { id: `edit-${id}`, rows: 6, spellcheck: "false", class: "code" });
+    edited.value = stringify(Object.fromEntries(fields), { indent: "  " });
+    return { first: edited, element: h("div", { hidden: true }, h("label", { for: edited.id }, "Arguments, as JSON"), edited, button("Allow with these", "good", sendEdited)) };
+
+    function sendEdited() {
+      try {
+        send({ decision: "edit", arguments: parse(edited.value) });
+      } catch (wrong) {
+        problem.textContent = `The arguments are not valid JSON: ${wrong.message}`;
+      }
+    }
+  }
+
+  /** This call and the later ones of its session: all of them, or those whose arguments the rule fits. */
+  function rule() {
+    const form = ruleForm(question.rules ? fields : []);
+    const allow = button("Always allow", "good", sendRule);
+    return { first: form.first ?? allow, element: h("div", { hidden: true }, h("p", {}, "Allow this call, and later calls of ", h("code", {}, tool), form.first ? " in this session whose arguments are:" : " in this session."), form.element, allow) };
+
+    function sendRule() {
+      try {
+        const when = form.read();
+        send({ decision: "always", ...(Object.keys(when).length ? { when } : {}) });
+      } catch (wrong) {
+        problem.textContent = wrong.message;
+      }
+    }
+  }
+
   function toggle(name) {
-    for (const [key, panel] of Object.entries(panels)) panel.hidden = key !== name || !panel.hidden;
-    (name === "deny" ? reason : edited).focus();
+    for (const [key, { element }] of Object.entries(panels)) element.hidden = key !== name || !element.hidden;
+    if (!panels[name].element.hidden) panels[name].first.focus();
+    problem.textContent = "";
     enable(true);
   }
 
   /** While the arguments are edited, nothing allows the call with those from before. */
   function enable(on) {
-    for (const each of $$("button", card)) each.disabled = !on || (!panels.edit.hidden && "aw".includes(each.dataset.key ?? " "));
-  }
-
-  function sendEdited() {
-    let given;
-    try {
-      given = parse(edited.value);
-    } catch (wrong) {
-      problem.textContent = `The arguments are not valid JSON: ${wrong.message}`;
-      return;
-    }
-    send({ decision: "edit", arguments: given });
+    for (const each of $$("button", card)) each.disabled = !on || (!panels.edit.element.hidden && "aw".includes(each.dataset.key ?? " "));
   }
 
   async function send(body) {
     enable(false);
     try {
-      await post(path("approvals", question.id), body);
-      done(question.id, body.decision);
+      await post(path("approvals", id), body);
     } catch (failure) {
       problem.textContent = failure.message;
       enable(true);
@@ -82,45 +111,13 @@ export function questionCard(question, done = () => {}) {
     }
   }
 
-  reason.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") send({ decision: "deny", reason: reason.value });
-  });
   return card;
 }
 
-/** The question of this id below `root` is no longer open. No other one is selected in its place: a second key must not answer it. */
-export function removeQuestion(root, id) {
-  const card = $(`[data-question="${CSS.escape(id)}"]`, root);
-  if (!card) return;
-  if (card.contains(document.activeElement)) $("#main").focus({ preventScroll: true });
-  if (card.matches(":hover")) {
-    root.inert = true; // what moves below the pointer is not meant by the second half of a double click
-    setTimeout(() => (root.inert = false), SETTLE);
-  }
-  card.remove();
-}
-
-/** Letters answer the question that is selected, and none otherwise; j and k select. */
-export function questionKeys(root) {
-  let place = 0;
-  const cards = () => $$(".question", root);
-  const selected = () => cards().findIndex((card) => card.contains(document.activeElement));
-  root.addEventListener("focusin", () => (place = selected()));
-  const move = (step) => {
-    const now = selected();
-    const to = now < 0 ? place - (step < 0 ? 1 : 0) : now + step;
-    cards()[Math.max(0, Math.min(cards().length - 1, to))]?.focus();
-    return cards().length > 0;
-  };
-  key("j", "Select the next question", () => move(+1));
-  key("k", "Select the previous question", () => move(-1));
-  for (const [letter, text] of [["a", "Allow the selected question"], ["d", "Deny it"], ["e", "Edit its arguments"], ["w", "Always allow it in its session"]]) {
-    key(letter, text, (event) => {
-      const card = cards()[selected()];
-      if (card && !event.repeat) $(`[data-key="${letter}"]`, card)?.click();
-      return Boolean(card);
-    });
-  }
+/** The arguments in the order of the tool's schema. */
+export function inOrder({ arguments: given, order }) {
+  const place = (name) => (order ?? []).indexOf(name) + 1 || Infinity;
+  return Object.entries(given ?? {}).sort(([a], [b]) => (place(a) === place(b) ? 0 : place(a) - place(b)));
 }
 
 /** The calls of answered questions whose arguments were changed: [name, before, after]. */

@@ -1,31 +1,36 @@
 // The timeline of a run: a row for each call, its wait and its work as bars, batches and retries told apart.
 
 import { get, path } from "./api.js";
+import { Axis, spans } from "./axis.js";
 import { count, h, plural, s, seconds } from "./dom.js";
 import { tree } from "./value.js";
 
 const ROW = 24;
-const MOST_ROWS = 400;
+const OVER = 8; // rows above and below those in sight
 const WIDEST = 64;
+const CLOSE = 0.09; // a tick so near to a break has no words
+const LONGEST_NAME = 30;
 const WORDS = { ok: "ok", error: "failed", denied: "denied", timeout: "timed out", cancelled: "cancelled", in_flight: "running", in_doubt: "in doubt, may have taken effect" };
 
 export class Timeline {
-  /** `run` is the id under which a call's arguments and result are found; empty while the run goes on. */
-  constructor(root) {
+  /** `chosen` is called with a call that a person has chosen. */
+  constructor(root, chosen = () => {}) {
     this.root = root;
+    this.chosen = chosen;
     this.zoom = 1;
     this.calls = [];
-    this.run = "";
+    this.run = ""; // under which a call's arguments and result are found; empty while the run goes on
     this.running = false;
+    this.on = 0; // the call whose card is shown
+    this.now = 0; // the call at which the run is looked at
     this.cache = new Map();
-    this.first = 0;
     this.asking = new Set(); // calls that wait for a person now
     this.behind = 0; // how far the server's clock is ahead of ours
+    this.scaleLine = h("div", { class: "tl-scale", "aria-hidden": "true" });
     this.names = h("div", { class: "tl-names", "aria-hidden": "true" });
     this.lane = h("div", { class: "tl-lane", tabindex: "0", role: "group", "aria-label": "Calls in time" });
-    this.scroll = h("div", { class: "tl-scroll", onWheel: (event) => this.wheel(event) }, this.lane);
+    this.body = h("div", { class: "tl-body", onScroll: () => this.scrolled(), onWheel: (event) => this.wheel(event) }, h("div", { class: "tl-corner" }), this.scaleLine, this.names, this.lane);
     this.note = h("p", { class: "tl-note dim" });
-    this.pages = h("div", { class: "tl-pages" });
     this.card = h("aside", { class: "tl-card", "aria-live": "polite", hidden: true });
     const tool = (label, title, job) => h("button", { type: "button", class: "chip", title, "aria-label": title, onClick: job }, label);
     this.tools = h(
@@ -36,8 +41,7 @@ export class Timeline {
       tool("+", "Zoom in", () => this.setZoom(this.zoom * 2)),
     );
     this.key = this.legend();
-    this.body = h("div", { class: "tl-body" }, this.names, this.scroll);
-    root.replaceChildren(h("div", { class: "tl-head" }, this.note, this.key, this.tools), this.body, this.pages, this.card);
+    root.replaceChildren(h("div", { class: "tl-head" }, this.note, this.key, this.tools), this.body, this.card);
     this.lane.addEventListener("keydown", (event) => this.pressed(event));
     this.draw();
   }
@@ -52,7 +56,7 @@ export class Timeline {
     if (run !== this.run || !run) {
       this.asking.clear();
       this.cache.clear();
-      this.first = 0;
+      this.on = this.now = this.body.scrollTop = 0;
       this.card.hidden = true;
     }
     Object.assign(this, { run, started, wall, running, calls });
@@ -64,8 +68,7 @@ export class Timeline {
     const at = this.calls.findLastIndex(({ index }) => index === call.index);
     if (at < 0) this.calls.push(call);
     else this.calls[at] = call;
-    // Every row is drawn anew: the more there are, the longer it takes, and the longer the next drawing waits.
-    this.drawing ||= setTimeout(() => this.draw(), Math.min(this.calls.length, MOST_ROWS));
+    this.drawing ||= requestAnimationFrame(() => this.draw());
   }
 
   /** Time goes on while calls are not answered. */
@@ -73,34 +76,56 @@ export class Timeline {
     if (this.calls.some(({ status }) => status === "in_flight")) this.draw();
   }
 
+  /** The axis is that of all calls; of the rows only those in sight are elements. */
   draw() {
-    clearTimeout(this.drawing);
+    cancelAnimationFrame(this.drawing);
     this.drawing = 0;
-    const { calls, first } = this;
-    const shown = calls.slice(first, first + MOST_ROWS);
-    const start = shown.length ? Math.min(this.started || Infinity, ...shown.map((call) => call.started)) : this.started;
-    const waiting = !this.run && shown.some(({ status }) => status === "in_flight");
+    const { calls } = this;
+    const start = calls.reduce((first, call) => Math.min(first, call.started), this.started || calls[0]?.started || 0);
+    const waiting = !this.run && calls.some(({ status }) => status === "in_flight");
     const now = waiting ? Date.now() / 1000 + this.behind : 0;
-    const end = Math.max(start + this.wall, now, ...shown.map((call) => call.started + call.queued + call.duration));
-    const span = Math.max(end - start, 1e-6);
-    this.root.hidden = false;
-    this.note.textContent = calls.length ? this.summary(calls, span) : this.run ? "The script called no tool." : "No calls yet. Each call of a tool becomes a bar here.";
+    this.spans = calls.map((call) => spans(call, now, this.asking.has(call.index)));
+    this.axis = new Axis(this.spans, start, this.wall, now);
+    this.note.textContent = calls.length ? this.summary(calls) : this.run ? "The script called no tool." : "No calls yet. Each call of a tool becomes a bar here.";
     this.tools.hidden = this.key.hidden = this.body.hidden = !calls.length;
-    this.names.replaceChildren(h("div", { class: "tl-name" }), ...shown.map((call) => this.name(call)));
-    const height = ROW * (shown.length + 1);
-    const bands = this.bands(shown);
-    const rows = shown.map((call, index) => this.row(call, (index + 1) * ROW, start, span));
-    const picture = s("svg", { width: "100%", height, role: "presentation" }, bands, this.scale(span, height), rows);
-    this.lane.replaceChildren(picture);
-    this.lane.style.width = `${this.zoom * 100}%`;
-    this.drawPages();
+    const names = calls.reduce((longest, call) => Math.max(longest, call.tool.length + String(call.index).length + 1), 0);
+    this.body.style.setProperty("--names", `${Math.min(LONGEST_NAME, names) + 2}ch`);
+    this.body.style.setProperty("--zoom", this.zoom);
+    this.names.style.height = this.lane.style.height = `${ROW * calls.length}px`;
+    this.scaleLine.replaceChildren(s("svg", { width: "100%", height: ROW }, this.scale()));
+    this.drawn = "";
+    this.scrolled();
   }
 
-  summary(calls, span) {
+  scrolled() {
+    const { calls, body } = this;
+    const first = Math.max(0, Math.floor(body.scrollTop / ROW) - OVER);
+    const last = Math.min(calls.length, first + Math.ceil((body.clientHeight || 400) / ROW) + 2 * OVER);
+    if (this.drawn === `${first} ${last}`) return;
+    this.drawn = `${first} ${last}`;
+    const focused = this.lane.contains(document.activeElement) && Number(document.activeElement.dataset.index);
+    const shown = calls.slice(first, last);
+    const top = `${first * ROW}px`;
+    const names = h("div", { class: "tl-part" }, shown.map((call) => this.name(call)));
+    const rows = shown.map((call, index) => this.row(call, this.spans[first + index], index * ROW));
+    const picture = s("svg", { class: "tl-part", width: "100%", height: ROW * shown.length, role: "presentation" }, this.bands(first, last), this.grid(ROW * shown.length), rows);
+    names.style.top = picture.style.top = top;
+    this.names.replaceChildren(names);
+    this.lane.replaceChildren(picture);
+    if (focused) this.rowOf(focused)?.focus({ preventScroll: true });
+  }
+
+  rowOf(index) {
+    return this.lane.querySelector(`.tl-row[data-index="${Number(index)}"]`);
+  }
+
+  summary(calls) {
     const wrong = calls.filter((call) => call.status !== "ok" && call.status !== "in_flight").length;
     const batches = new Set(calls.map((call) => call.batch)).size;
     const retries = calls.filter((call) => call.retry_of).length;
-    const parts = [plural(calls.length, "call"), `in ${plural(batches, "batch").replace("batchs", "batches")}`, seconds(span)];
+    const waited = this.axis.breaks.reduce((sum, [from, to]) => sum + to - from, 0);
+    const parts = [plural(calls.length, "call"), `in ${plural(batches, "batch").replace("batchs", "batches")}`, seconds(this.axis.span)];
+    if (waited) parts.push(`${seconds(waited)} asking`);
     if (wrong) parts.push(`${count(wrong)} not ok`);
     if (retries) parts.push(`${count(retries)} retried`);
     return parts.join(" · ");
@@ -111,88 +136,113 @@ export class Timeline {
   }
 
   name(call) {
-    return h("div", { class: "tl-name", title: call.tool }, h("span", { class: "dim" }, `${call.index} `), call.retry_of ? "↻ " : "", call.tool);
+    return h("div", { class: this.state("tl-name", call), title: call.tool }, h("span", { class: "dim" }, `${call.index} `), call.retry_of ? "↻ " : "", call.tool);
   }
 
   /** Calls that went to the host together stand on one band. */
-  bands(calls) {
-    const bands = [];
-    calls.forEach((call, index) => {
-      const last = bands.at(-1);
-      if (last && last.batch === call.batch) last.rows++;
-      else bands.push({ batch: call.batch, at: index, rows: 1 });
-    });
-    return bands.map(({ at, rows, batch }, index) =>
-      s("rect", { class: index % 2 ? "tl-band odd" : "tl-band", x: 0, width: "100%", y: (at + 1) * ROW, height: rows * ROW }, s("title", {}, `batch ${batch}`)),
+  bands(first, last) {
+    const found = [];
+    let number = 0;
+    for (let index = 0; index < last; index++) {
+      if (index && this.calls[index].batch !== this.calls[index - 1].batch) number++;
+      if (index < first) continue;
+      const band = found.at(-1);
+      if (band?.number === number) band.rows++;
+      else found.push({ number, batch: this.calls[index].batch, at: index - first, rows: 1 });
+    }
+    return found.map(({ at, rows, batch, number }) =>
+      s("rect", { class: number % 2 ? "tl-band odd" : "tl-band", x: 0, width: "100%", y: at * ROW, height: rows * ROW }, s("title", {}, `batch ${batch}`)),
     );
   }
 
-  scale(span, height) {
-    const step = roundStep(span / Math.min(WIDEST, 5 * this.zoom));
-    return Array.from({ length: Math.floor(span / step + 1e-9) + 1 }, (_, index) => {
-      const share = (index * step) / span;
-      const at = `${(share * 99.6).toFixed(3)}%`;
-      const anchor = index === 0 ? "start" : share > 0.97 ? "end" : "middle";
-      return [
-        s("line", { class: "tl-tick", x1: at, x2: at, y1: ROW - 4, y2: height }),
-        s("text", { class: "tl-time", x: at, y: ROW - 8, "text-anchor": anchor }, index ? seconds(index * step) : "0"),
-      ];
-    });
+  scale() {
+    const middles = this.axis.breaks.map(([from, to]) => (this.axis.at(from) + this.axis.at(to)) / 2);
+    const text = (at, kind, words, ...more) => s("text", { class: `tl-time${kind}`, x: percent(at), y: ROW - 8, "text-anchor": at < 0.03 ? "start" : at > 0.97 ? "end" : "middle" }, words, ...more);
+    const ticks = this.axis.ticks(5 * this.zoom).map(({ at, text: words }) => [
+      s("line", { class: "tl-tick", x1: percent(at), x2: percent(at), y1: ROW - 4, y2: ROW }),
+      middles.some((middle) => Math.abs(middle - at) * this.zoom < CLOSE) ? null : text(at, "", words),
+    ]);
+    const waits = this.axis.breaks.map(([from, to], index) => text(middles[index], " asked", "⋯", s("title", {}, `${seconds(to - from)} in which only a person was asked`)));
+    return [ticks, waits];
   }
 
-  row(call, y, start, span) {
-    const percent = (value) => `${Math.max(0, Math.min(99.6, (value / span) * 99.6)).toFixed(3)}%`; // room for the last bar
-    const wait = call.queued;
-    const offset = call.started - start;
-    const asks = call.status === "in_flight" && this.asking.has(call.index);
-    const kind = asks ? "ask" : call.status === "ok" ? "ok" : call.status === "in_flight" ? "going" : "bad";
-    const work = call.status === "in_flight" ? Math.max(call.duration, span - offset - wait) : call.duration;
-    const asked = call.approval ? "ask" : "wait";
-    const text = `${call.index}. ${call.tool}: ${this.words(call)}, ${seconds(wait)} waiting, ${seconds(call.duration)} working${call.approval ? `, approval: ${call.approval}` : ""}${call.retry_of ? `, retry of call ${call.retry_of}` : ""}`;
+  grid(height) {
+    const lines = this.axis.ticks(5 * this.zoom).map(({ at }) => s("line", { class: "tl-tick", x1: percent(at), x2: percent(at), y1: 0, y2: height }));
+    const waits = this.axis.breaks.map(([from, to]) => {
+      const [left, right] = [this.axis.at(from), this.axis.at(to)];
+      return s("g", { class: "tl-break" }, s("rect", { x: percent(left), width: percent(right - left), y: 0, height }), s("line", { x1: percent(left), x2: percent(left), y1: 0, y2: height }), s("line", { x1: percent(right), x2: percent(right), y1: 0, y2: height }));
+    });
+    return [lines, waits];
+  }
+
+  state(name, { index }) {
+    return name + (index === this.on ? " on" : "") + (this.now && index > this.now ? " later" : "");
+  }
+
+  row(call, { wait, work, asked }, y) {
+    const kind = call.status === "in_flight" ? (this.asking.has(call.index) ? "ask" : "going") : call.status === "ok" ? "ok" : "bad";
+    const text = `${call.index}. ${call.tool}: ${this.words(call)}, ${seconds(wait[1] - wait[0])} waiting, ${seconds(work[1] - work[0])} working${call.approval ? `, approval: ${call.approval}` : ""}${call.retry_of ? `, retry of call ${call.retry_of}` : ""}`;
     const open = () => this.open(call);
-    const row = s(
+    const place = ([from, to]) => ({ x: percent(this.axis.at(from)), width: percent(this.axis.at(to) - this.axis.at(from)) });
+    const least = kind === "ask" ? null : s("rect", { class: `tl-least ${kind}`, x: percent(this.axis.at(work[0])), width: 3, y: y + 5, height: ROW - 10, rx: 1 });
+    return s(
       "g",
-      { class: "tl-row", tabindex: "-1", role: "button", "aria-label": text, "data-index": call.index, onMouseenter: open, onFocus: open, onClick: open },
+      { class: this.state("tl-row", call), tabindex: "-1", role: "button", "aria-label": text, "data-index": call.index, onMouseenter: open, onFocus: open, onClick: () => this.choose(call) },
       s("rect", { class: "tl-hit", x: 0, y, width: "100%", height: ROW }),
-      wait > 0 ? s("rect", { class: `tl-bar ${asked}`, x: percent(offset), width: percent(wait), y: y + 8, height: ROW - 16 }) : null,
-      s("rect", { class: `tl-bar ${kind}`, x: percent(offset + wait), width: percent(work), y: y + 5, height: ROW - 10, rx: 2 }),
-      s("rect", { class: `tl-least ${kind}`, x: percent(offset + wait), width: 3, y: y + 5, height: ROW - 10, rx: 1 }),
+      wait[1] > wait[0] ? s("rect", { class: `tl-bar ${asked ? "ask" : "wait"}`, ...place(wait), y: y + 8, height: ROW - 16 }) : null,
+      work[1] > work[0] ? s("rect", { class: `tl-bar ${kind}`, ...place(work), y: y + 5, height: ROW - 10, rx: 2 }) : null,
+      least,
     );
-    return row;
+  }
+
+  choose(call) {
+    this.open(call);
+    this.chosen(call);
+  }
+
+  /** Show the run as it was at this call: what came later is pale. */
+  lookAt(index) {
+    this.now = index;
+    const at = this.calls.findIndex((call) => call.index === index);
+    const top = at * ROW;
+    if (at >= 0 && (top < this.body.scrollTop || top + 3 * ROW > this.body.scrollTop + this.body.clientHeight)) this.body.scrollTop = Math.max(0, top - 4 * ROW);
+    this.drawn = "";
+    this.scrolled();
+    if (at >= 0) this.open(this.calls[at]);
   }
 
   pressed(event) {
-    const rows = [...this.lane.querySelectorAll(".tl-row")];
-    const now = rows.indexOf(document.activeElement);
+    const now = this.calls.findIndex(({ index }) => index === Number(document.activeElement.dataset.index));
     const step = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity }[event.key];
-    if (step !== undefined && rows.length) {
-      rows[Math.max(0, Math.min(rows.length - 1, (now < 0 && step === 1 ? -1 : now) + step))].focus();
+    if (step !== undefined && this.calls.length) {
+      this.focusOn(Math.max(0, Math.min(this.calls.length - 1, now + step)));
       event.preventDefault();
-    } else if (event.key === "+" || event.key === "-") {
+    } else if (event.key === "Enter" && now >= 0) this.choose(this.calls[now]);
+    else if (event.key === "+" || event.key === "-") {
       this.setZoom(event.key === "+" ? this.zoom * 2 : this.zoom / 2);
       event.preventDefault();
     }
   }
 
+  focusOn(at) {
+    const { body } = this;
+    body.scrollTop = Math.max((at + 2) * ROW - body.clientHeight, Math.min(at * ROW, body.scrollTop));
+    this.scrolled();
+    this.rowOf(this.calls[at].index)?.focus({ preventScroll: true });
+  }
+
   wheel(event) {
     if (!event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
-    this.setZoom(event.deltaY < 0 ? this.zoom * 2 : this.zoom / 2, event.offsetX);
+    this.setZoom(event.deltaY < 0 ? this.zoom * 2 : this.zoom / 2);
   }
 
   setZoom(zoom) {
-    const middle = (this.scroll.scrollLeft + this.scroll.clientWidth / 2) / (this.scroll.scrollWidth || 1);
+    const { body } = this;
+    const middle = (body.scrollLeft + body.clientWidth / 2) / (body.scrollWidth || 1);
     this.zoom = Math.max(1, Math.min(WIDEST, zoom));
     this.draw();
-    this.scroll.scrollLeft = middle * this.scroll.scrollWidth - this.scroll.clientWidth / 2;
-  }
-
-  drawPages() {
-    const { calls, first } = this;
-    if (calls.length <= MOST_ROWS) return this.pages.replaceChildren();
-    const go = (to, label) => h("button", { type: "button", class: "chip", disabled: to < 0 || to >= calls.length, onClick: () => { this.first = to; this.draw(); } }, label);
-    const until = Math.min(first + MOST_ROWS, calls.length);
-    this.pages.replaceChildren(go(first - MOST_ROWS, "earlier calls"), h("span", { class: "dim" }, `calls ${count(first + 1)} to ${count(until)} of ${count(calls.length)}`), go(first + MOST_ROWS, "later calls"));
+    body.scrollLeft = middle * body.scrollWidth - body.clientWidth / 2;
   }
 
   open(call) {
@@ -203,7 +253,8 @@ export class Timeline {
 
   async fillCard(call) {
     for (const row of this.lane.querySelectorAll(".tl-row.on")) row.classList.remove("on");
-    this.lane.querySelector(`.tl-row[data-index="${Number(call.index)}"]`)?.classList.add("on");
+    this.on = call.index;
+    this.rowOf(call.index)?.classList.add("on");
     let whole = call;
     if (this.run && !this.cache.has(call.index)) {
       try {
@@ -237,8 +288,4 @@ export class Timeline {
   }
 }
 
-/** The next larger of 1, 2 and 5 times a power of ten: numbers that people read at a glance. */
-function roundStep(least) {
-  const power = 10 ** Math.floor(Math.log10(least));
-  return power * [1, 2, 5, 10].find((factor) => factor * power >= least * 0.999);
-}
+const percent = (share) => `${(Math.max(0, share) * 100).toFixed(3)}%`;

@@ -2,9 +2,9 @@
 
 import { post } from "./api.js";
 import { $, $$, h, pageData } from "./dom.js";
+import { Inbox } from "./inbox.js";
 import { isNumber, number, parse, stringify } from "./json.js";
 import { key } from "./keys.js";
-import { questionCard, questionKeys, removeQuestion } from "./question.js";
 import { parameters, typeText } from "./schema.js";
 import { shell } from "./shell.js";
 import { tree, valueView } from "./value.js";
@@ -134,24 +134,23 @@ if ($(".tool-list")) {
 // A direct call that waits for a person is answered here, also after the page was left and opened again.
 
 const asked = $("#asked");
+const inbox = asked && new Inbox(asked);
 const waiting = new Map(); // the runs of questions that were shown here
 
 function ask(question) {
   if (!asked || question.source || question.tool !== form.dataset.tool) return false;
-  if ($(`[data-question="${CSS.escape(question.id)}"]`, asked)) return true;
   waiting.set(question.id, question.run);
-  asked.append(questionCard(question));
+  inbox.add(question);
   return true;
 }
 
 function settled({ id }) {
   if (!asked || !waiting.has(id)) return;
-  removeQuestion(asked, id);
+  inbox.remove(id);
   if (!$("#send").disabled) $("#result").replaceChildren(h("p", {}, "The call was answered."), link(waiting.get(id))); // it was made before this page
   waiting.delete(id);
 }
 
-if (asked) questionKeys(asked);
 shell({
   approval: ask,
   answered: settled,

@@ -8,7 +8,9 @@ const FIRST = ["id", "key", "name", "title"];
 const MOST_CHILDREN = 200;
 const MOST_COLUMNS = 30;
 const MOST_POINTS = 2000;
-const LONGEST = 2000;
+const LONGEST = 600; // characters of a text that is not unfolded
+const LINES = 12;
+const LEAST_FOLDED = 40;
 const MAGIC = { "iVBORw0KGgo": "image/png", "/9j/": "image/jpeg", R0lGOD: "image/gif", UklGR: "image/webp" };
 const PLAYED = /^(image|audio|video)\/[\w.+-]+$/;
 const LONGEST_DATA = 8e6;
@@ -51,7 +53,8 @@ export function tree(value, name = "value", open = true) {
   return h("div", { class: "tree" }, node(name, value, open));
 }
 
-function node(name, value, open = holdsMedium(value)) {
+/** A field: its name and its value, which unfolds. */
+export function node(name, value, open = holdsMedium(value)) {
   const label = name === null ? null : h("span", { class: "key" }, String(name));
   const medium = asMedium(value);
   if (medium) return h("div", { class: "leaf" }, label, media(medium));
@@ -97,19 +100,31 @@ function addChildren(inside, entries, from) {
 }
 
 function leaf(value) {
-  if (typeof value === "string") {
-    const cut = value.length > LONGEST;
-    const text = h("span", { class: "v-string" }, cut ? value.slice(0, LONGEST) : value);
-    if (!cut) return text;
-    const more = h("button", { type: "button", class: "chip" }, `${count(value.length - LONGEST)} more characters`);
-    more.addEventListener("click", () => {
-      text.textContent = value;
-      more.remove();
-    });
-    return h("span", {}, text, " ", more);
-  }
+  if (typeof value === "string") return folded(value);
   if (isNumber(value)) return h("span", { class: "v-number" }, String(value));
   return h("span", { class: "v-word" }, String(value));
+}
+
+/** A text; of a long one its beginning, with a button that shows the rest, and folds it again. */
+function folded(value) {
+  const lines = value.split("\n", LINES + 1);
+  const start = (lines.length > LINES ? lines.slice(0, LINES).join("\n") : value).slice(0, LONGEST);
+  if (value.length - start.length < LEAST_FOLDED) return h("span", { class: "v-string" }, value);
+  const text = h("span", { class: "v-string" }, start);
+  const more = h("button", { type: "button", class: "chip", "aria-expanded": "false" }, `${count(value.length - start.length)} more characters`);
+  more.addEventListener("click", () => {
+    const open = more.getAttribute("aria-expanded") === "false";
+    text.textContent = open ? value : start;
+    more.textContent = open ? "less" : `${count(value.length - start.length)} more characters`;
+    more.setAttribute("aria-expanded", String(open));
+  });
+  return h("span", {}, text, " ", more);
+}
+
+/** Fields in a few words. */
+export function brief(fields) {
+  const text = fields.map(([name, value]) => `${name} ${stringify(value, { clip: 40 })}`).join(", ");
+  return text.length > 120 ? `${text.slice(0, 120)}…` : text;
 }
 
 /** How the API writes what JSON has no form for: bytes, NaN and infinity, tables with other keys. */
