@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from moonbox.adapters.base import Adapter, AgentTools, Shown, imported_from, new_conversation
-from moonbox.schema.document import SchemaDocument, with_parts
+from moonbox.schema.tree import Node, with_parts
 from moonbox.tools.importers import from_openai
 
 with imported_from("smolagents", extra="smolagents"):
@@ -138,38 +138,36 @@ def _identifier(name: str, taken: dict[str, Any]) -> str:
 
 def _inputs(schema: dict[str, Any]) -> dict[str, Any]:
     """The parameters in smolagents' form: each with types and a description, and what may be left out is nullable."""
-    document = SchemaDocument(schema)
-    required = schema.get("required", ())
+    root = Node(schema)
     inputs = {}
-    for name, part in schema.get("properties", {}).items():
-        entry = _without_union(_written_out(part, document), document.kinds(part))
+    for name, part in root.named.items():
+        entry = _without_union(_written_out(part), part.kinds)
         entry["description"] = entry.get("description") or name
-        if name not in required:
+        if name not in root.needed:
             entry["nullable"] = True
         inputs[name] = entry
     return inputs
 
 
-def _written_out(node: Any, document: SchemaDocument) -> dict[str, Any]:
+def _written_out(node: Node) -> dict[str, Any]:
     """The schema with its references replaced by what they lead to: smolagents has no place for definitions.
 
     A type inside itself is written twice. Further inside, and where it is too deep or too much, everything is accepted.
     """
     left = _MOST_PARTS
 
-    def write_out(part: Any, above: tuple[str, ...], depth: int) -> Any:
+    def write_out(part: Node, above: tuple[str, ...], depth: int) -> Any:
         nonlocal left
         left -= 1
-        target = document.deref(part)
-        reference = str(part.get("$ref", ""))
-        if not isinstance(target, dict) or depth > _DEEPEST or left < 0 or (reference and above.count(reference) > 1):
+        if isinstance(part.schema, bool):
+            return part.schema
+        reference = part.reference or ""
+        if depth > _DEEPEST or left < 0 or (reference and above.count(reference) > 1):
             return {}
         within = (*above, reference)
-        return with_parts(
-            target, lambda inner, _: write_out(inner, within, depth + 1) if isinstance(inner, dict) else inner
-        )
+        return with_parts(part.says, lambda inner, _: write_out(part.tree.node(inner), within, depth + 1))
 
-    made: dict[str, Any] = write_out(node, (), 0) if isinstance(node, dict) else {}
+    made: dict[str, Any] = write_out(node, (), 0) or {}
     return made
 
 

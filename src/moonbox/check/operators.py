@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.check import reads, slips
 from moonbox.check import values as v
 from moonbox.languages import program as p
-from moonbox.schema.document import kind_of
+from moonbox.schema.tree import kind_of
 from moonbox.suggest import nearest
 
 if TYPE_CHECKING:

@@ -157,7 +157,7 @@ def length(walk: Walk, node: p.Length) -> v.Value:
 def described(walk: Walk, base: v.Data, node: p.Expression) -> str:
     """How messages call a part of a result."""
     text = walk.text(node)
-    whole = base.schema is base.document.root
+    whole = base.node is base.node.root
     if text == "…" or (whole and type(node) is p.Call):
         return f"the result of {base.tool}"
     return f"'{text}' ({'the result' if whole else 'from the result'} of {base.tool})"
@@ -167,7 +167,7 @@ def lists_within(walk: Walk, base: v.Data) -> str | None:
     """Where the lists are that an object holds, or what it holds instead."""
     if len(base.lists) == 1:
         return f"its list is the field '{base.lists[0]}'"
-    shape = type_text(base.document.deref(base.schema), base.document, nested=1)
+    shape = type_text(base.node, nested=1)
     names = ", ".join(list(base.facts.properties)[:_MOST_LISTED])
     return f"it is {shape}" if len(shape) <= 300 else f"its fields are: {names}"
 

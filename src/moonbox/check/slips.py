@@ -86,7 +86,7 @@ def negation(walk: Walk, at: int, node: p.Expression | p.Statement, value: v.Val
     """`not x.approved` and `x.approved ~= true`, where null is possible beside false."""
     if not isinstance(value, v.Data) or value.facts.kinds != v.TRUTH or not isinstance(node, QUOTABLE):
         return
-    kinds = value.document.kinds(value.schema)
+    kinds = value.node.kinds
     if kinds is not None and "null" in kinds:
         text, nothing = walk.text(node), "nil" if walk.language.runtime is None else "()"
         hint = f"where only one is meant, write: {text} == false, or {text} == {nothing}"

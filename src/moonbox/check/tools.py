@@ -8,8 +8,8 @@ from moonbox.check import values as v
 from moonbox.check.checker import RecentChecks
 from moonbox.languages.facts import unknown_tool
 from moonbox.languages.program import Constant, Record
-from moonbox.schema.document import SchemaDocument
 from moonbox.schema.problems import REST, UNKNOWN
+from moonbox.schema.tree import Node
 
 if TYPE_CHECKING:
     from moonbox.errors import ArgumentError
@@ -63,7 +63,7 @@ class ScriptTools:
             return None
         known = self._results.get(tool.path)
         if known is None or known[0] is not schema:
-            known = schema, v.Data(schema, SchemaDocument(schema), self.written(tool.path), learned, {})
+            known = schema, v.Data(Node(schema), self.written(tool.path), learned, {})
             self._results[tool.path] = known
         return known[1]
 

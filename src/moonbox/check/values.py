@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from moonbox.languages import program as p
-from moonbox.schema.document import listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from moonbox.languages.program import Record
-    from moonbox.schema.document import Kinds, Schema, SchemaDocument
+    from moonbox.schema.tree import Kinds, Node
     from moonbox.tools.tool import Tool
 
-_MOST_BRANCHES = 50
 LIST, OBJECT, TEXT, TRUTH, NULL = (frozenset({kind}) for kind in ("array", "object", "string", "boolean", "null"))
 TABLES = LIST | OBJECT
 NUMBERS = frozenset({"integer", "number"})
@@ -31,31 +29,28 @@ _CATCHING = (["pcall"], ["xpcall"])
 class Data(NamedTuple):
     """What a tool returned, or a part of it."""
 
-    schema: Schema
-    document: SchemaDocument
+    node: Node
     tool: str
     """As scripts write it."""
     learned: bool
     """The schema is what was seen so far, not what the tool promises."""
     known: dict[int, Facts]
-    """The facts of the document's parts, by identity: each is worked out once."""
+    """The facts of the schema's parts, by identity: each is worked out once."""
 
-    def part(self, schema: Schema) -> Data | None:
-        if schema is None or schema is True:
-            return None
-        return Data(schema, self.document, self.tool, self.learned, self.known)
+    def part(self, node: Node | None) -> Data | None:
+        return None if node is None or node.schema is True else self._replace(node=node)
 
     @property
     def facts(self) -> Facts:
-        facts = self.known.get(id(self.schema))
+        facts = self.known.get(id(self.node))
         if facts is None:
-            facts = self.known[id(self.schema)] = Facts.of(self.document, self.schema)
+            facts = self.known[id(self.node)] = Facts.of(self.node)
         return facts
 
     @property
     def lists(self) -> list[str]:
         """The names of its fields that are lists."""
-        return [name for name, part in self.facts.properties.items() if self.document.kinds(part) == LIST]
+        return [name for name, part in self.facts.properties.items() if part is not None and part.kinds == LIST]
 
 
 class ToolValue(NamedTuple):
@@ -122,47 +117,39 @@ class Facts(NamedTuple):
 
     kinds: Kinds
     """Without null; None where nothing else is known."""
-    properties: Mapping[str, Schema]
+    properties: Mapping[str, Node | None]
+    """The fields by name; None where two alternatives differ."""
     listed: bool
     """It names its fields and does not speak of others."""
     closed: bool
     """It says that it has no other fields."""
-    rest: Schema
+    rest: Node | None
     """The schema of other fields; None where nothing is known."""
-    items: Schema
+    items: Node | None
     """The schema of a list's elements; None where nothing is known."""
     options: tuple[Any, ...]
     """The only values that are possible; none where there is no such list."""
 
     @classmethod
-    def of(cls, document: SchemaDocument, schema: Schema) -> Facts:
-        schema = document.deref(schema)
-        kinds = document.kinds(schema)
-        branches = _branches(document, schema)
-        properties: dict[str, Schema] = {}
-        objects = lists = 0
-        listed, closed, rest, items = True, True, None, None
-        for branch in branches:
-            types = document.kinds(branch)
-            if types is None or "object" in types:
-                objects += 1
-                for name, part in document.properties(branch).items():
-                    properties[name] = part if name not in properties or properties[name] == part else None
-                more = _additional(branch)
-                listed = listed and more is False
-                closed = closed and branch.get("additionalProperties") is False
-                rest = more if isinstance(more, dict) else None
-            if types is None or "array" in types:
-                lists += 1
-                items = _items(branch)
+    def of(cls, node: Node) -> Facts:
+        branches = node.alternatives
+        objects = [branch for branch in branches if branch.kinds is None or "object" in branch.kinds]
+        lists = [branch for branch in branches if branch.kinds is None or "array" in branch.kinds]
+        properties: dict[str, Node | None] = {}
+        for branch in objects:
+            for name, part in branch.fields.items():
+                other = properties.get(name, part)
+                properties[name] = part if other is not None and other.schema == part.schema else None
+        listed = bool(objects) and all(map(_names_all, objects))
+        alone, every = lists[0] if len(lists) == 1 else None, [branch.listed for branch in branches]
         return cls(
-            kinds=None if kinds is None else kinds - {"null"} or None,
+            kinds=None if node.kinds is None else node.kinds - {"null"} or None,
             properties=properties,
-            listed=listed and objects > 0,
-            closed=listed and closed and objects > 0,
-            rest=rest if objects == 1 else None,
-            items=items if lists == 1 else None,
-            options=_options(branches),
+            listed=listed,
+            closed=listed and all(branch.rest.schema is False for branch in objects),
+            rest=objects[0].rest if len(objects) == 1 and isinstance(objects[0].rest.schema, dict) else None,
+            items=alone.items if alone and not alone.heads and isinstance(alone.items.schema, dict) else None,
+            options=() if None in every else tuple(option for options in every for option in options or ()),
         )
 
 
@@ -211,46 +198,11 @@ def element(value: Value, index: int | None = None) -> Value:
     return None
 
 
-def _branches(document: SchemaDocument, schema: Schema) -> list[dict[str, Any]]:
-    """The alternatives of a union, or the schema alone; those that only allow null are left out."""
-    flat: list[dict[str, Any]] = []
-    unions: set[int] = set()
-    waiting = [schema]
-    while waiting and len(flat) < _MOST_BRANCHES:
-        part = document.deref(waiting.pop(0))
-        if not isinstance(part, dict):
-            continue
-        if id(part) in unions:  # an alternative of itself
-            continue
-        inner = [branch for keyword in ("anyOf", "oneOf") for branch in part.get(keyword) or ()]
-        if inner and "properties" not in part and len(flat) + len(waiting) < _MOST_BRANCHES:
-            unions.add(id(part))
-            waiting += inner
-        elif document.kinds(part) != NULL:
-            flat.append(part)
-    return flat
-
-
-def _additional(schema: dict[str, Any]) -> Schema:
+def _names_all(node: Node) -> bool:
     """Like parameters: a schema that names properties and does not say otherwise names them all."""
-    named = isinstance(schema.get("properties"), dict) and bool(schema["properties"])
-    if any(keyword in schema for keyword in _OPENING):
-        return True
-    return schema.get("additionalProperties", not named)
-
-
-def _items(schema: dict[str, Any]) -> Schema:
-    items = schema.get("items")
-    return items if isinstance(items, dict) and "prefixItems" not in schema else None
-
-
-def _options(branches: list[dict[str, Any]]) -> tuple[Any, ...]:
-    options: list[Any] = []
-    for branch in branches:
-        if (values := listed(branch)) is None:
-            return ()
-        options += values
-    return tuple(options)
+    if any(keyword in node.says for keyword in _OPENING):
+        return False
+    return node.rest.schema is False or (bool(node.named) and "additionalProperties" not in node.says)
 
 
 _OPENING = (

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Hashable, Mapping, Sequence, Set
 
     from moonbox.languages.language import Texts
-    from moonbox.schema.document import Schema
+    from moonbox.schema.tree import Schema
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 

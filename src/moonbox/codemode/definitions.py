@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from moonbox.errors import UsageError
 from moonbox.languages.registry import LANGUAGES
-from moonbox.schema.document import SchemaDocument, with_parts
+from moonbox.schema.tree import DEFINITIONS, Node, with_parts
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
@@ -103,11 +103,10 @@ def portable_schema(parameters: dict[str, Any]) -> dict[str, Any]:
     root = _root(parameters)
     dropped = {key: root.pop(key) for key in _NOT_AT_ROOT if key in root}
     root["type"] = "object"
-    document = SchemaDocument({**parameters, **dropped})
     if not isinstance(root.get("properties"), dict):
         root["properties"] = {}
     if dropped:
-        _name_branches(root, dropped, document)
+        _name_branches(root, dropped, Node({**parameters, **dropped}))
     known = root["properties"]
     if "required" in root:
         root["required"] = [name for name in root["required"] if name in known]
@@ -196,20 +195,19 @@ def _mcp(item: Definition) -> dict[str, Any]:
 
 
 def _root(parameters: dict[str, Any]) -> dict[str, Any]:
-    target = SchemaDocument(parameters).deref(parameters)
-    beside = {key: parameters[key] for key in ("$defs", "definitions") if key in parameters}
-    merged = {**beside, **(target if isinstance(target, dict) else {})}
+    beside = {key: parameters[key] for key in DEFINITIONS & parameters.keys()}
+    merged = {**beside, **Node(parameters).says}
     return copy.deepcopy({key: value for key, value in merged.items() if key not in _META and key != "$ref"})
 
 
-def _name_branches(root: dict[str, Any], dropped: dict[str, Any], document: SchemaDocument) -> None:
+def _name_branches(root: dict[str, Any], dropped: dict[str, Any], whole: Node) -> None:
     required = list(root.get("required") or ())
-    for keyword in ("allOf", "anyOf", "oneOf"):
-        for branch in dropped.get(keyword) or ():
-            for name, part in document.properties(branch).items():
-                root["properties"].setdefault(name, copy.deepcopy(part))
+    for keyword, branches in {"allOf": whole.parts, **whole.unions}.items():
+        for branch in branches if keyword in dropped else ():
+            for name, part in branch.fields.items():
+                root["properties"].setdefault(name, copy.deepcopy(part.schema))
             if keyword == "allOf":
-                required += [name for name in document.required(branch) if name not in required]
+                required += [name for name in branch.required if name not in required]
     if required:
         root["required"] = required
     rule = json.dumps(dropped, separators=(",", ":"), ensure_ascii=False)

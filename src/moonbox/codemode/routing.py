@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec.structs import replace
 
 from moonbox.errors import ConfigError
-from moonbox.schema.document import NARRATION
+from moonbox.schema.tree import NARRATION
 from moonbox.suggest import unknown
 from moonbox.tools.naming import safe_alias
 from moonbox.tools.toolbox import Toolbox

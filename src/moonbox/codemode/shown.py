@@ -23,7 +23,6 @@ from moonbox.codemode.definitions import (
 )
 from moonbox.codemode.routing import ClientTools, Routes
 from moonbox.languages.registry import language
-from moonbox.schema.document import SchemaDocument
 from moonbox.schema.type_reader import type_text
 from moonbox.suggest import unknown
 from moonbox.tools.paging import paging_form
@@ -200,12 +199,8 @@ class ToolPresentation:
         results: list[str] = []
         described = definition
         for tool in self.routes.hidden:
-            schema = with_shape(tool, self._shapes.get(tool.path)).returns
-            text = (
-                ""
-                if schema is None
-                else type_text(schema, SchemaDocument(schema), nested=2, notation=self._texts.types)
-            )
+            returned = with_shape(tool, self._shapes.get(tool.path)).returned
+            text = type_text(returned, nested=2, notation=self._texts.types)
             if "{" not in text:
                 continue  # no field to know
             results.append(visible(f"{tool.path} {text}"))

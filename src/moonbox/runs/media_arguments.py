@@ -8,6 +8,7 @@ from moonbox.media import PREFIX, is_handle
 
 if TYPE_CHECKING:
     from moonbox.media import Media, MediaStore
+    from moonbox.schema.tree import Node
     from moonbox.tools.tool import Tool
 
 
@@ -32,20 +33,20 @@ def with_contents(arguments: dict[str, Any], tool: Tool, store: MediaStore) -> d
     for name, value in arguments.items():
         medium = store.get(value) if type(value) is str and value.startswith(PREFIX) else None
         if medium is not None:
-            changed[name] = _content(medium, tool.document.deref(tool.document.properties(tool.parameters).get(name)))
+            changed[name] = _content(medium, tool.accepted.fields.get(name))
     return {**arguments, **changed} if changed else arguments
 
 
 def _wants_text(name: str, value: Any, tool: Tool) -> bool:
     if not is_handle(value):
         return False
-    schema = tool.document.properties(tool.parameters).get(name)
-    kinds = None if schema is None else tool.document.kinds(schema)
+    node = tool.accepted.fields.get(name)
+    kinds = None if node is None else node.kinds
     return kinds is not None and "string" in kinds and "object" not in kinds
 
 
-def _content(medium: Media, schema: Any) -> str | bytes:
-    declared = schema if isinstance(schema, dict) else {}
+def _content(medium: Media, node: Node | None) -> str | bytes:
+    declared = {} if node is None else node.says
     if declared.get("format") == "binary":
         return medium.data
     words = " ".join(str(declared.get(key, "")) for key in ("format", "contentEncoding", "description")).lower()

@@ -8,20 +8,24 @@ it has found. The unit is one look at one value, about 25 ns.
 
 from __future__ import annotations
 
+import copy
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from moonbox.schema.document import roles
+from moonbox.errors import ToolDefinitionError
+from moonbox.schema.tree import DEFINITIONS, pointed, roles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from moonbox.schema.document import Schema, SchemaDocument
+    from moonbox.schema.tree import Node, Schema
 
 MOST_WORK = 1_500_000
 """For one call of the validator: about 40 ms."""
 ORDINARY = 16
 """Looks at each value that are allowed at any size: to read the value costs more."""
+_DEEPEST = 100
 _MOST_LOOKS = 100_000  # at one value
 _MOST_PARTS = 20_000  # tables, lists and values in a schema
 _MOST_LOOPS = 50
@@ -45,9 +49,9 @@ class TooCostly(Exception):
 class Estimate:
     """The work of a schema and of its parts, in looks at one value. Raises TooCostly where it is above the bounds."""
 
-    def __init__(self, document: SchemaDocument) -> None:
-        self._document = document
-        self._bases: list[Schema] = [document.root]
+    def __init__(self, root: Node) -> None:
+        self._root: Schema = root.schema
+        self._bases: list[Schema] = [self._root]
         self._anchors: dict[str, list[Schema]] = {}
         self._known: dict[int, int] = {}
         self._open: dict[int, None] = {}
@@ -60,7 +64,7 @@ class Estimate:
         self.is_divisible = True
         """Whether all references lead to definitions, so that a part means the same alone."""
         self._scan()
-        looks = self._work(document.root)
+        looks = self._work(self._root)
         waiting = list(self._loops)
         for key in waiting:  # the loop adds to it
             if len(waiting) > _MOST_LOOPS:
@@ -85,7 +89,7 @@ class Estimate:
 
     def _scan(self) -> None:
         """Count the parts, and find those that references name other than by their places."""
-        waiting, left = [self._document.root], _MOST_PARTS
+        waiting, left = [self._root], _MOST_PARTS
         while waiting:
             item = waiting.pop()
             left -= 1
@@ -99,7 +103,7 @@ class Estimate:
                     if isinstance(name := item.get(keyword), str):
                         self._anchors.setdefault(name, []).append(item)
                 ids = [name for keyword in ("$id", "id") if isinstance(name := item.get(keyword), str)]
-                if ids and item is not self._document.root:
+                if ids and item is not self._root:
                     self._bases.append(item)
                     for name in ids:
                         self._anchors.setdefault(name.rpartition("#")[2], []).append(item)
@@ -143,7 +147,7 @@ class Estimate:
                 member = max(member, work)
             elif keyword == "propertyNames":
                 name = work
-            elif keyword not in _NOT_APPLIED:
+            elif keyword not in DEFINITIONS:
                 same += work
         patterns = schema.get("patternProperties")
         each += sum(map(self._pattern, patterns)) if isinstance(patterns, dict) else 0
@@ -180,7 +184,7 @@ class Estimate:
         fragment = ref.partition("#")[2]
         if fragment and not fragment.startswith("/"):
             return self._anchors.get(fragment, ())
-        return [self._document.pointer(f"#{fragment}", base) for base in self._bases]
+        return [pointed(base, f"#{fragment}") for base in self._bases]
 
     def _pattern(self, pattern: str) -> int:
         """The work for each character of a text."""
@@ -213,15 +217,30 @@ def size(value: Any, most: int, *, texts: bool) -> int:
     return count
 
 
-def refusal(document: SchemaDocument) -> str | None:
+def refusal(root: Node) -> str | None:
     """Why a schema is not used, in words that follow its name; None if it is within the bounds."""
     try:
-        Estimate(document)
+        Estimate(root)
     except TooCostly as problem:
         return str(problem)
     except RecursionError:
         return "its schema is nested too deeply"
     return None
+
+
+def own_copy(name: str, what: str, schema: Any) -> dict[str, Any] | None:
+    """A schema that is the tool's own, so that its giver may change theirs; None for none."""
+    if not schema:
+        return None
+    if not isinstance(schema, Mapping):
+        raise ToolDefinitionError(f"tool {name!r}: {what} must be a JSON Schema (a dict), not {type(schema).__name__}")
+    level: list[Any] = [schema]
+    for _ in range(_DEEPEST):  # schemas come from servers too, and everything that reads them recurses
+        nested = [part for item in level for part in (item.values() if isinstance(item, Mapping) else item)]
+        level = [part for part in nested if isinstance(part, Mapping | list)]
+    if level:
+        raise ToolDefinitionError(f"tool {name!r}: {what} is nested deeper than {_DEEPEST} levels")
+    return copy.deepcopy(dict(schema))
 
 
 def _states(pattern: str) -> int:
@@ -245,7 +264,6 @@ def _states(pattern: str) -> int:
 _OF_A_MEMBER = frozenset({"additionalItems", "additionalProperties", "items", "prefixItems", "properties"})
 _OF_EACH_MEMBER = frozenset({"contains", "patternProperties", "unevaluatedItems", "unevaluatedProperties"})
 _DYNAMIC = frozenset({"$dynamicRef", "$recursiveRef"})
-_NOT_APPLIED = frozenset({"$defs", "definitions"})
 _TOKEN = re.compile(
     r"\\[pP](?:\{[^}]*\})?|\\.|\[\^?(?:\\.|[^\]\\])*\]|\{(?P<count>\d+)(?:,(?P<most>\d*))?\}|.", re.DOTALL | re.ASCII
 )

@@ -12,20 +12,19 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from moonbox.schema.document import Schema, SchemaDocument, parts, with_parts
+from moonbox.schema.tree import DEFINITIONS, ROLES, UNIONS, Schema, pointed, roles, with_parts
 
 _Mode = Literal["whole", "part", "condition"]
 """The schema of a value; one of several of the same value; a question about a value, to be left as it is."""
 
 _MOST_SCHEMAS = 20_000
-_UNIONS = ("anyOf", "oneOf", "allOf")
+_COMBINED = (*UNIONS, "allOf")
 _BY_NAME = frozenset({"patternProperties", "properties"})
 _DEPENDENT = ("dependencies", "dependentSchemas")
-_DEFINITIONS = frozenset({"$defs", "definitions"})
 _ABOUT_KEYS = frozenset({*_BY_NAME, *_DEPENDENT, "additionalProperties", "else", "if", "then", "unevaluatedProperties"})
-_OTHER_RULES = _ABOUT_KEYS - _BY_NAME | {*_UNIONS, "$ref"}
+_OTHER_RULES = _ABOUT_KEYS - _BY_NAME | {*_COMBINED, "$ref"}
 _UNREADABLE = frozenset({"$dynamicRef", "$recursiveRef", "const", "enum"})
-_HEAD = frozenset({*_DEFINITIONS, "$id", "$schema"})
+_HEAD = frozenset({*DEFINITIONS, "$id", "$schema"})
 _OLD_DRAFTS = ("draft-03", "draft-04", "draft-06", "draft-07")
 
 
@@ -56,7 +55,7 @@ class _KnownKeys(NamedTuple):
 
 class _Closer:
     def __init__(self, root: dict[str, Any]) -> None:
-        self.root, self.document = root, SchemaDocument(root)
+        self.root = root
         declared = root.get("$schema")
         self.refs_stand_alone = isinstance(declared, str) and any(draft in declared for draft in _OLD_DRAFTS)
         self.left = _MOST_SCHEMAS
@@ -68,7 +67,7 @@ class _Closer:
         copied: dict[str, Any] = {}
         while self.waiting:
             name, ref, mode = self.waiting.pop()
-            target = self.document.pointer(ref)
+            target = pointed(self.root, ref)
             if target is self.root:
                 target = {keyword: value for keyword, value in self.root.items() if keyword not in _HEAD}
             copied[name] = self.walk(target, mode)
@@ -93,7 +92,7 @@ class _Closer:
         if not _is_pointer(ref):
             return ref
         holder, _, name = ref[2:].partition("/")
-        if mode == "whole" and (ref == "#" or (holder in _DEFINITIONS and "/" not in name)):
+        if mode == "whole" and (ref == "#" or (holder in DEFINITIONS and "/" not in name)):
             return ref
         if (ref, mode) not in self.copies:
             taken = self.root.get("$defs") or {}
@@ -108,7 +107,7 @@ class _Closer:
         """Whether it leaves all keys to one other schema, or to one of several."""
         if "$ref" in schema and self.refs_stand_alone:
             return True
-        others = [keyword for keyword in (*_UNIONS, "$ref") if keyword in schema]
+        others = [keyword for keyword in (*_COMBINED, "$ref") if keyword in schema]
         if len(others) != 1 or schema.keys() & _ABOUT_KEYS:
             return False
         return others != ["allOf"] or len(schema["allOf"]) == 1
@@ -145,10 +144,9 @@ class _Closer:
                 gathered.update(dict.fromkeys(schema[keyword]))
         known.mentioned.update(dict.fromkeys(_required(schema)))
         asked = known._replace(declared=known.mentioned)
-        beside = [self.document.pointer(schema["$ref"])] if "$ref" in schema else []
-        return self.collect(schema.get("if"), asked, seen) and all(
-            self.collect(part, known, seen) for part in [*beside, *parts(schema, "same")]
-        )
+        beside = [pointed(self.root, schema["$ref"])] if "$ref" in schema else []
+        beside += [part for keyword, part in roles(schema) if ROLES[keyword] == "same"]
+        return self.collect(schema.get("if"), asked, seen) and all(self.collect(part, known, seen) for part in beside)
 
 
 def _is_pointer(ref: Any) -> bool:

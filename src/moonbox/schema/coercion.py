@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from moonbox.schema.document import Kinds, Schema, SchemaDocument, accepts, elements
+from moonbox.schema.tree import WORDS, Kinds, Node, accepts, best_branch
 
 Coerce = Callable[[Any], Any]
 OTHER_NAMES = "otherNames"
@@ -29,9 +29,9 @@ OTHER_NAMES = "otherNames"
 Path = tuple[str | int, ...]
 
 
-def compile_coercion(document: SchemaDocument) -> Coerce | None:
+def compile_coercion(node: Node) -> Coerce | None:
     """A function that coerces a value for this schema; None when there is nothing it could ever change."""
-    return _Compiler(document).compile(document.root)
+    return _Compiler().compile(node)
 
 
 def is_json(value: Any) -> bool:
@@ -65,32 +65,30 @@ class NotJson(Exception):
         self.path, self.reason = path, reason
 
 
-def json_form(value: Any, document: SchemaDocument, schema: Schema = ..., path: Path = ()) -> Any:
+def json_form(value: Any, node: Node, path: Path = ()) -> Any:
     """The value for the validator: what JSON cannot express is replaced where the schema says nothing about it.
 
     Raises NotJson where the schema does. The schema is followed only along keywords that leave no doubt about which
     part of it judges which part of the value.
     """
-    schema = document.root if schema is ... else schema
-    schema = _target(schema, document)
-    if _says_nothing(schema):
+    node = node.target
+    rules = node.says.keys() - WORDS
+    if not rules and not node.is_false:
         return None
-    if isinstance(value, bytes) and _is_binary(schema, document):
+    if isinstance(value, bytes) and _is_binary(node):
         return value.decode("latin-1")
-    if not isinstance(value, list | dict) or not isinstance(schema, dict) or schema.keys() - _PLAIN_KEYWORDS:
+    if not isinstance(value, list | dict) or node.is_false or rules - _PLAIN_KEYWORDS:
         if is_json(value):
             return value
         raise NotJson(path, _reason(value))
     if isinstance(value, list):
-        heads, rest = schema.get("prefixItems") or [], schema.get("items", True)
+        heads = node.heads
         return [
-            json_form(item, document, heads[at] if at < len(heads) else rest, (*path, at))
-            for at, item in enumerate(value)
+            json_form(item, heads[at] if at < len(heads) else node.items, (*path, at)) for at, item in enumerate(value)
         ]
     if not all(type(name) is str and _is_text(name) for name in value):
         raise NotJson(path, _reason(value))
-    named, rest = schema.get("properties") or {}, schema.get("additionalProperties", True)
-    return {name: json_form(item, document, named.get(name, rest), (*path, name)) for name, item in value.items()}
+    return {name: json_form(item, node.named.get(name, node.rest), (*path, name)) for name, item in value.items()}
 
 
 def stand_in(value: Any) -> Any:
@@ -107,58 +105,47 @@ def stand_in(value: Any) -> Any:
 
 
 class _Compiler:
-    def __init__(self, document: SchemaDocument) -> None:
-        self.document = document
-        self.refs: dict[str, Coerce | None] = {}
-        self.open: set[str] = set()
-        self.here: set[str] = set()
-        """The open references that no property or item lies behind: following one again would never end."""
+    def __init__(self) -> None:
+        self.known: dict[int, Coerce | None] = {}
+        self.open: set[int] = set()
+        self.here: set[int] = set()
+        """The open nodes that no property or item lies behind: compiling one again would never end."""
 
-    def compile(self, schema: Schema) -> Coerce | None:
-        if not isinstance(schema, dict):
+    def compile(self, node: Node) -> Coerce | None:
+        node = node.target
+        if not isinstance(node.schema, dict) or (key := id(node)) in self.here:
             return None
-        wanted = self.document.kinds(schema)
+        if key in self.open:  # a type that contains itself: look the function up when it is needed
+            return lambda value: step(value) if (step := self.known.get(key)) else value
+        if key not in self.known:
+            self.open.add(key)
+            self.here.add(key)
+            self.known[key] = self.steps(node)
+            self.open.discard(key)
+            self.here.discard(key)
+        return self.known[key]
+
+    def steps(self, node: Node) -> Coerce | None:
         steps = [
-            _repair(wanted),
-            self.reference(schema),
-            *(self.compile(part) for part in schema.get("allOf") or ()),
-            self.union(schema.get("anyOf")),
-            self.union(schema.get("oneOf")),
-            self.table(schema, wanted),
-            self.array(schema),
+            _repair(node.kinds),
+            *map(self.compile, node.parts),
+            *map(self.union, node.unions.values()),
+            self.table(node),
+            self.array(node),
         ]
         return _chain([step for step in steps if step is not None])
 
-    def reference(self, schema: dict[str, Any]) -> Coerce | None:
-        ref = schema.get("$ref")
-        if not isinstance(ref, str) or not ref.startswith("#"):
-            return None
-        if ref in self.here:
-            return None
-        if ref in self.open:  # a type that contains itself: look the function up when it is needed
-            return lambda value: step(value) if (step := self.refs.get(ref)) else value
-        if ref not in self.refs:
-            self.open.add(ref)
-            self.here.add(ref)
-            self.refs[ref] = self.compile(self.document.pointer(ref))
-            self.open.discard(ref)
-            self.here.discard(ref)
-        return self.refs[ref]
-
-    def inside(self, schema: Schema) -> Coerce | None:
+    def inside(self, node: Node) -> Coerce | None:
         """Compile the schema of something within the value."""
         here, self.here = self.here, set()
-        compiled = self.compile(schema)
+        compiled = self.compile(node)
         self.here = here
         return compiled
 
-    def union(self, choices: Any) -> Coerce | None:
-        if not isinstance(choices, list):
-            return None
-        steps = [self.compile(choice) for choice in choices]
+    def union(self, choices: list[Node]) -> Coerce | None:
+        steps = list(map(self.compile, choices))
         if not any(steps):
             return None
-        best_branch = self.document.best_branch
 
         def choose(value: Any) -> Any:
             at = best_branch(choices, value)
@@ -167,20 +154,14 @@ class _Compiler:
 
         return choose
 
-    def table(self, schema: dict[str, Any], wanted: Kinds) -> Coerce | None:
-        named = schema.get("properties")
-        named = named if isinstance(named, dict) else {}
-        must = set(schema.get("required") or ())
-        coerce = {name: self.inside(part) for name, part in named.items()}
-        droppable = {
-            name for name, part in named.items() if name not in must and not accepts(self.document.kinds(part), "null")
-        }
-        rest = self.inside(schema.get("additionalProperties"))
-        if "patternProperties" in schema:  # matching a script's keys here would need a second pattern dialect
-            rest = None
-        others = schema.get(OTHER_NAMES) or {}
-        if wanted is None or "object" not in wanted:
+    def table(self, node: Node) -> Coerce | None:
+        if node.kinds is None or "object" not in node.kinds:
             return None
+        coerce = {name: self.inside(part) for name, part in node.named.items()}
+        droppable = node.named.keys() - node.needed
+        droppable = {name for name in droppable if not accepts(node.named[name].kinds, "null")}
+        rest = self.inside(node.rest)
+        others = node.says.get(OTHER_NAMES) or {}
 
         def walk(value: Any) -> Any:
             if type(value) is not dict or not value:
@@ -202,10 +183,8 @@ class _Compiler:
 
         return walk
 
-    def array(self, schema: dict[str, Any]) -> Coerce | None:
-        first, others = elements(schema)
-        heads = [self.inside(part) for part in first]
-        rest = self.inside(others)
+    def array(self, node: Node) -> Coerce | None:
+        heads, rest = list(map(self.inside, node.heads)), self.inside(node.items)
         if rest is None and not any(heads):
             return None
 
@@ -279,32 +258,18 @@ def _renamed(value: dict[Any, Any], others: Mapping[str, str]) -> dict[Any, Any]
     return renamed
 
 
-_ANNOTATIONS = frozenset({"$comment", "default", "deprecated", "description", "examples", "title"})
-_PLAIN_KEYWORDS = _ANNOTATIONS | {
-    *("$defs", "$schema", "additionalProperties", "definitions", "items", "maxItems", "maxProperties", "minItems"),
-    *("minProperties", "prefixItems", "properties", "required", "type", OTHER_NAMES),
-}
+_PLAIN_KEYWORDS = frozenset({
+    *("additionalProperties", "items", "maxItems", "maxProperties", "minItems", "minProperties", "prefixItems"),
+    *("properties", "required", "type", OTHER_NAMES),
+})  # fmt: skip
 
 
-def _says_nothing(schema: Schema) -> bool:
-    return schema is True or (isinstance(schema, dict) and schema.keys() <= _ANNOTATIONS)
-
-
-def _target(schema: Schema, document: SchemaDocument) -> Schema:
-    """The schema behind a reference; what stands beside the reference would apply too, so that it must say nothing."""
-    if isinstance(schema, dict) and "$ref" in schema and schema.keys() - _ANNOTATIONS != {"$ref"}:
-        return None
-    return document.deref(schema)
-
-
-def _is_binary(schema: Schema, document: SchemaDocument) -> bool:
+def _is_binary(node: Node) -> bool:
     """Whether the schema accepts every string of bytes."""
-    if not isinstance(schema, dict):
-        return False
-    rules = schema.keys() - _ANNOTATIONS
-    if rules == {"anyOf"}:
-        return any(_is_binary(_target(branch, document), document) for branch in schema["anyOf"])
-    return rules == {"type", "format"} and schema["type"] == "string" and schema["format"] == "binary"
+    rules = {key: rule for key, rule in node.target.says.items() if key not in WORDS}
+    if rules.keys() == {"anyOf"}:
+        return any(map(_is_binary, node.unions.get("anyOf", ())))
+    return rules == {"type": "string", "format": "binary"}
 
 
 def _is_text(value: str) -> bool:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from moonbox.schema.document import kind_of
+from moonbox.schema.tree import kind_of
 from moonbox.values import json_in
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from moonbox import compact
 from moonbox.languages.language import is_identifier
-from moonbox.schema.document import Kinds, Schema, SchemaDocument, accepts, elements, kind_of, listed
+from moonbox.schema.tree import Node, accepts, best_branch, kind_of
 from moonbox.schema.type_reader import type_text
 from moonbox.suggest import nearest, suggestion
 from moonbox.wording import counted
@@ -24,6 +24,7 @@ MOST_PROBLEMS = 12
 _MOST_STEPS = 5_000
 _LONGEST_KEY = 100
 _MOST_WORK = 1_000_000  # values within values that are looked at to explain, all looks together
+Path = tuple[str | int, ...]
 Fits = Callable[[dict[str, Any], Any], bool]
 """Whether a value fits a small schema."""
 
@@ -47,22 +48,20 @@ def is_known(value: Any) -> bool:
     return all(map(is_known, value)) if isinstance(value, list) else value is not UNKNOWN
 
 
-def find_problems(
-    document: SchemaDocument, value: Any, fits: Fits, *, first_index: int = 0, name: str = ""
-) -> list[str]:
+def find_problems(node: Node, value: Any, fits: Fits, *, first_index: int = 0, name: str = "") -> list[str]:
     """At most `MOST_PROBLEMS` problems as lines such as `items[3].price: expected number, got "x" (string)`.
 
     `name` is what the value itself is called.
     """
-    walker = _Walker(document, lambda rule, part: not is_known(part) or fits(rule, part), first_index)
-    walker.walk(document.root, value, (name,) if name else ())
+    walker = _Walker(lambda rule, part: not is_known(part) or fits(rule, part), first_index)
+    walker.walk(node, value, (name,) if name else ())
     lines = [f"{path}: {text}" if path else text for path, text in walker.problems]
     if len(lines) > MOST_PROBLEMS:
         lines[MOST_PROBLEMS:] = ["… and more"]
     return lines
 
 
-def path_text(path: tuple[str | int, ...], first_index: int = 0) -> str:
+def path_text(path: Path, first_index: int = 0) -> str:
     """`items[3].price`."""
     text = ""
     for part in path:
@@ -91,45 +90,44 @@ def short(value: Any, longest: int = 60) -> str:
 
 
 class _Walker:
-    def __init__(self, document: SchemaDocument, fits: Fits, first_index: int) -> None:
-        self.document, self.fits, self.first_index = document, fits, first_index
+    def __init__(self, fits: Fits, first_index: int) -> None:
+        self.fits, self.first_index = fits, first_index
         self.problems: list[tuple[str, str]] = []
-        self.open: set[tuple[int, tuple[str | int, ...]]] = set()
+        self.open: set[tuple[int, Path]] = set()
         self.steps = 0
         self.work = 0
         self.sizes: dict[int, int] = {}
 
-    def walk(self, schema: Schema, value: Any, path: tuple[str | int, ...]) -> None:
+    def walk(self, node: Node, value: Any, path: Path) -> None:
         if value is UNKNOWN:
             return
         self.steps += 1
-        schema = self.document.deref(schema)
+        node = node.target
         if self.steps > _MOST_STEPS or len(self.problems) > MOST_PROBLEMS:
             return
-        if schema is False:
+        if node.is_false:
             self.note(path, f"no value is allowed here, got {short(value)}")
-        if not isinstance(schema, dict) or (id(schema), path) in self.open:
+        if not node.says or (id(node), path) in self.open:
             return
-        self.open.add((id(schema), path))
-        if (text := self.wrong_type(schema, value)) is not None:
-            self.note(path, text)
+        self.open.add((id(node), path))
+        if (reason := self.wrong_type(node, value)) is not None:
+            self.note(path, f"expected {type_text(node, nested=0)}, got {reason}")
             return
-        for text in self.own_rules(schema, value):
+        for text in self.own_rules(node, value):
             self.note(path, text)
-        for part in schema.get("allOf") or ():
+        for part in node.parts:
             self.walk(part, value, path)
-        for keyword in ("anyOf", "oneOf"):
-            if isinstance(schema.get(keyword), list):
-                self.union(schema, keyword, value, path)
+        for keyword in node.unions:
+            self.union(node, keyword, value, path)
         if isinstance(value, dict):
-            self.table(schema, value, path)
+            self.table(node, value, path)
         elif isinstance(value, list):
-            self.array(schema, value, path)
+            self.array(node, value, path)
 
-    def breaks(self, keyword: str, schema: dict[str, Any], value: Any) -> bool:
+    def breaks(self, keyword: str, node: Node, value: Any) -> bool:
         """Whether the value does not fit one keyword; False where that would cost too much to say."""
         self.work += self.size(value)
-        return self.work <= _MOST_WORK and not self.fits({keyword: schema[keyword]}, value)
+        return self.work <= _MOST_WORK and not self.fits({keyword: node.says[keyword]}, value)
 
     def size(self, value: Any) -> int:
         """How many values are in it, counted once for each."""
@@ -140,55 +138,56 @@ class _Walker:
             self.sizes[id(value)] = 1 + sum(map(self.size, items))
         return self.sizes[id(value)]
 
-    def note(self, path: tuple[str | int, ...], text: str) -> None:
+    def note(self, path: Path, text: str) -> None:
         entry = (path_text(path, self.first_index), text)
         if entry not in self.problems:
             self.problems.append(entry)
 
-    def wrong_type(self, schema: dict[str, Any], value: Any) -> str | None:
-        wanted = self.document.kinds(schema)
-        expected = type_text(schema, self.document, nested=0)
+    def wrong_type(self, node: Node, value: Any) -> str | None:
+        """How a value of another type is called; None for one of a right type."""
+        wanted = node.kinds
         if isinstance(value, float) and not math.isfinite(value) and wanted is not None:
-            return f"expected {expected}, got {value}, which is not a JSON number"
-        if isinstance(value, bytes) and not _takes_bytes(schema, wanted, self.document):
-            return f"expected {expected}, got {short(value)}"
+            return f"{value}, which is not a JSON number"
+        if isinstance(value, bytes) and not _takes_bytes(node):
+            return short(value)
         kind = kind_of(value)
         if kind == "number" and isinstance(value, float) and value.is_integer() and accepts(wanted, "integer"):
             kind = "integer"
         if accepts(wanted, kind):
             return None
-        note = ""
         if kind == "object" and wanted and "array" in wanted and any(isinstance(key, int) for key in value):
-            note = "; the indexes of an array run from 1 without gaps"
-        return f"expected {expected}, got {short(value)}{note}"
+            return f"{short(value)}; the indexes of an array run from 1 without gaps"
+        return short(value)
 
-    def own_rules(self, schema: dict[str, Any], value: Any) -> Iterator[str]:
-        if isinstance(schema.get("enum"), list) and self.breaks("enum", schema, value):
-            yield f"expected {_listed(schema['enum'])}, got {short(value)}{_meant(value, schema['enum'])}"
+    def own_rules(self, node: Node, value: Any) -> Iterator[str]:
+        options = node.says.get("enum")
+        if isinstance(options, list) and self.breaks("enum", node, value):
+            yield f"expected {_listed(options)}, got {short(value)}{_meant(value, options)}"
         for keyword, wording in _RULES.items():
-            if keyword in schema and self.breaks(keyword, schema, value):
-                rule = json.dumps(schema[keyword], ensure_ascii=False) if keyword == "const" else schema[keyword]
+            if keyword in node.says and self.breaks(keyword, node, value):
+                rule = node.says[keyword]
+                rule = json.dumps(rule, ensure_ascii=False) if keyword == "const" else rule
                 yield f"expected {_bound(wording, rule)}, got {_amount(keyword, value)}"
 
-    def union(self, schema: dict[str, Any], keyword: str, value: Any, path: tuple[str | int, ...]) -> None:
+    def union(self, node: Node, keyword: str, value: Any, path: Path) -> None:
         before = len(self.problems)
-        branches = schema[keyword]
+        branches = node.unions[keyword]
         if not is_known(value):
-            fitting = [branch for branch in branches if accepts(self.document.kinds(branch), kind_of(value))]
+            fitting = [branch for branch in branches if branch.accepts(value)]
             if len(fitting) == 1:
                 self.walk(fitting[0], value, path)
             return
-        if not self.breaks(keyword, schema, value):
+        if not self.breaks(keyword, node, value):
             return
-        if (tag := _tag(self.document, branches, value)) is not None:
+        if (tag := _tag(branches, value)) is not None:
             self.tag(*tag, value, path)
-        elif (at := self.document.best_branch(branches, value)) is not None:
+        elif (at := best_branch(branches, value)) is not None:
             self.walk(branches[at], value, path)
         if len(self.problems) == before:
             how = "exactly one" if keyword == "oneOf" else "one"
-            self.note(path, f"expected {how} of {type_text(schema, self.document, nested=1)}, got {short(value)}")
+            self.note(path, f"expected {how} of {type_text(node, nested=1)}, got {short(value)}")
 
-    def tag(self, name: str, options: list[Any], value: dict[Any, Any], path: tuple[str | int, ...]) -> None:
+    def tag(self, name: str, options: list[Any], value: dict[Any, Any], path: Path) -> None:
         """The key that tells the branches of a union apart has a value that belongs to none of them."""
         listed = _listed(options)
         if name not in value:
@@ -196,29 +195,24 @@ class _Walker:
         else:
             self.note((*path, name), f"expected {listed}, got {short(value[name])}{_meant(value[name], options)}")
 
-    def table(self, schema: dict[str, Any], value: dict[Any, Any], path: tuple[str | int, ...]) -> None:
-        named = schema.get("properties")
-        named = named if isinstance(named, dict) else {}
-        for name in schema.get("required") or ():
+    def table(self, node: Node, value: dict[Any, Any], path: Path) -> None:
+        for name in node.needed:
             if name not in value and REST not in value:
-                expected = type_text(named.get(name, True), self.document, nested=1)
+                expected = type_text(node.named.get(name, node.tree.node(True)), nested=1)
                 self.note((*path, name), "missing" + (f", expected {expected}" if expected != "any" else ""))
-        if isinstance(schema.get("propertyNames"), dict):
-            self.keys(schema["propertyNames"], value, path)
-        rest = schema.get("additionalProperties", True)
+        if isinstance(rule := node.says.get("propertyNames"), dict):
+            self.keys(rule, value, path)
         for name, item in value.items():
             if len(self.problems) > MOST_PROBLEMS:  # more would not be read, and each is compared with those before it
                 return
-            if name is REST:
-                continue
-            if name in named:
-                self.walk(named[name], item, (*path, name))
-            elif rest is False and not schema.get("patternProperties"):
-                self.note((*path, str(name)), self.unknown(str(name), named, value, path))
-            elif isinstance(rest, dict) and not schema.get("patternProperties"):
-                self.walk(rest, item, (*path, str(name)))
+            if name in node.named:
+                self.walk(node.named[name], item, (*path, name))
+            elif node.rest.schema is False and name is not REST:
+                self.note((*path, str(name)), self.unknown(str(name), node.named, value, path))
+            elif node.rest.schema is not True and name is not REST:
+                self.walk(node.rest, item, (*path, str(name)))
 
-    def keys(self, rule: dict[str, Any], value: dict[Any, Any], path: tuple[str | int, ...]) -> None:
+    def keys(self, rule: dict[str, Any], value: dict[Any, Any], path: Path) -> None:
         """Keys that a rule for `propertyNames` refuses; `closing` makes such rules."""
         parts = [part for part in (rule, *(rule.get("anyOf") or ())) if isinstance(part, dict)]
         named = next((part["enum"] for part in parts if "enum" in part), ())
@@ -226,39 +220,39 @@ class _Walker:
             if len(self.problems) > MOST_PROBLEMS:
                 return
             if name is not REST and not self.fits({"propertyNames": rule}, {name: None}):
-                self.note((*path, str(name)), self.unknown(str(name), dict.fromkeys(named, True), value, path))
+                self.note((*path, str(name)), self.unknown(str(name), dict.fromkeys(named), value, path))
 
-    def unknown(self, name: str, named: dict[str, Any], value: dict[Any, Any], path: tuple[str | int, ...]) -> str:
+    def unknown(self, name: str, named: Mapping[str, Node | None], value: dict[Any, Any], path: Path) -> str:
         if not path:
-            inside = [f"{outer}.{name}" for outer, part in named.items() if name in self.document.properties(part)]
+            inside = [f"{outer}.{name}" for outer, part in named.items() if part is not None and name in part.fields]
             return "unknown parameter" + (f"; did you mean '{inside[0]}'?" if inside else suggestion(name, named))
         close = nearest(name, [option for option in named if option not in value] or named, parts=True)
         if close:
             return f"unknown key; did you mean '{close[0]}'?"
         return "unknown key" + (f"; known keys: {', '.join(list(named)[:20])}" if named else "")
 
-    def array(self, schema: dict[str, Any], value: list[Any], path: tuple[str | int, ...]) -> None:
-        heads, items = elements(schema)
-        if len(value) > len(heads) and items is False:
+    def array(self, node: Node, value: list[Any], path: Path) -> None:
+        heads = node.heads
+        if len(value) > len(heads) and node.items.schema is False:
             self.note(path, f"expected at most {counted(len(heads), 'item')}, got {len(value)}")
         for index, item in enumerate(value):
             if len(self.problems) > MOST_PROBLEMS:
                 return
-            part = heads[index] if index < len(heads) else items
-            if isinstance(part, dict):
+            part = heads[index] if index < len(heads) else node.items
+            if isinstance(part.schema, dict):
                 self.walk(part, item, (*path, index))
 
 
-def _tag(document: SchemaDocument, branches: list[Schema], value: Any) -> tuple[str, list[Any]] | None:
+def _tag(branches: list[Node], value: Any) -> tuple[str, list[Any]] | None:
     """The key whose listed values tell all branches of a union for objects apart, and those values.
 
     None where there is no such key, or where it has one of the values.
     """
-    named = [document.properties(branch) for branch in branches if accepts(document.kinds(branch), "object")]
-    if not isinstance(value, dict) or len(named) < 2:
+    objects = [branch.fields for branch in branches if accepts(branch.kinds, "object")]
+    if not isinstance(value, dict) or len(objects) < 2:
         return None
-    for name in named[0]:
-        listings = [listed(document.deref(fields.get(name))) or () for fields in named]
+    for name in objects[0]:
+        listings = [(fields[name].listed if name in fields else None) or () for fields in objects]
         options = list(dict.fromkeys(option for listing in listings for option in listing if isinstance(option, str)))
         if all(listing and all(isinstance(option, str) for option in listing) for listing in listings):
             return None if name in value and value[name] in options else (name, options)
@@ -274,13 +268,10 @@ def _meant(value: Any, options: list[Any]) -> str:
     return suggestion(value, [str(option) for option in options]) if isinstance(value, str) else ""
 
 
-def _takes_bytes(schema: dict[str, Any], wanted: Kinds, document: SchemaDocument) -> bool:
+def _takes_bytes(node: Node) -> bool:
     """Whether a string that is not text may stand here: where anything may, or where the schema says binary."""
-    if wanted is None or schema.get("format") == "binary":
-        return True
-    branches = [*(schema.get("anyOf") or ()), *(schema.get("oneOf") or ())]
-    parts = [document.deref(branch) for branch in branches]
-    return any(isinstance(part, dict) and part.get("format") == "binary" for part in parts)
+    branches = [branch for choices in node.unions.values() for branch in choices]
+    return node.kinds is None or any(part.says.get("format") == "binary" for part in (node, *branches))
 
 
 def _bound(wording: str, rule: Any) -> str:

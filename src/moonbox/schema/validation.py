@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.schema.bounds import BACKTRACKS, ORDINARY, Estimate, TooCostly
 from moonbox.schema.coercion import stand_in
-from moonbox.schema.document import elements
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import jsonschema_rs
 
-    from moonbox.schema.document import Schema, SchemaDocument
+    from moonbox.schema.tree import Node
 
 _MOST_PIECES = 1_000_000
 _OUTERMOST = frozenset({"type", "minItems", "maxItems", "minProperties", "maxProperties", "required"})
@@ -44,8 +43,8 @@ class Invalid(Exception):
 class Validator:
     """A schema to compare values with. Bounds do not apply to the host program's `own` schemas."""
 
-    def __init__(self, document: SchemaDocument, *, own: bool = False) -> None:
-        self._document, self._own = document, own
+    def __init__(self, root: Node, *, own: bool = False) -> None:
+        self._root, self._own = root, own
         self._parts: dict[tuple[str, int], jsonschema_rs.Validator | None] = {}
 
     def check(self) -> None:
@@ -56,14 +55,14 @@ class Validator:
     def is_valid(self) -> Callable[[Any], bool]:
         """Whether a value fits. Raises ValueError or TypeError for what JSON cannot express."""
         whole, estimate = self._whole
-        at_once = estimate is None or estimate.looks(self._document.root) <= ORDINARY
+        at_once = estimate is None or estimate.looks(self._root.schema) <= ORDINARY
         return whole.is_valid if at_once else self._is_valid
 
     def _is_valid(self, value: Any) -> bool:
         whole, estimate = self._whole
-        if estimate is None or estimate.affords(self._document.root, value):
+        if estimate is None or estimate.affords(self._root.schema, value):
             return whole.is_valid(value)
-        return _Pieces(self._document, estimate, self._part).fits(self._document.root, value)
+        return _Pieces(estimate, self._part).fits(self._root, value)
 
     def fits(self, rule: dict[str, Any], value: Any) -> bool:
         """Whether a value fits one keyword of the schema; True where that cannot be said, or would take too long."""
@@ -87,11 +86,11 @@ class Validator:
         import jsonschema_rs
 
         try:
-            estimate = None if self._own else Estimate(self._document)
+            estimate = None if self._own else Estimate(self._root)
         except RecursionError:
             raise TooCostly("its schema is nested too deeply") from None
         try:
-            return _compiled(self._document.root, own=self._own), estimate
+            return _compiled(self._root.schema, own=self._own), estimate
         except jsonschema_rs.ValidationError as error:
             where = "".join(f"[{part!r}]" for part in error.instance_path)
             raise Invalid(error.message, where) from None
@@ -109,7 +108,7 @@ class Validator:
     def _compile(self, schema: dict[str, Any]) -> jsonschema_rs.Validator | None:
         import jsonschema_rs
 
-        root = self._document.root
+        root = self._root.schema
         shared = {name: root[name] for name in ("$schema", "$defs", "definitions") if name in root}
         try:
             return _compiled({**shared, **schema}, own=self._own)
@@ -120,27 +119,32 @@ class Validator:
 class _Pieces:
     """A value that is compared with a schema member by member, each at once if that is quick."""
 
-    def __init__(self, document: SchemaDocument, estimate: Estimate, part: Any) -> None:
-        self._document, self._estimate, self._part = document, estimate, part
+    def __init__(self, estimate: Estimate, part: Any) -> None:
+        self._estimate, self._part = estimate, part
         self._left = _MOST_PIECES
 
-    def fits(self, schema: Schema, value: Any) -> bool:
+    def fits(self, node: Node, value: Any) -> bool:
         self._left -= 1
+        schema = node.schema
         if isinstance(schema, bool):
             return schema
-        if self._left < 0 or not isinstance(schema, dict):
+        if self._left < 0:
             raise TooCostly("it is too large for its schema")
         if self._estimate.affords(schema, value):
             return self._judge(schema, "", schema, value)
-        root = schema is self._document.root
-        if schema.keys() - _SPLIT - ({"$id"} if root else set()) or not self._estimate.is_divisible:
+        if schema.keys() - _SPLIT - ({"$id"} if node is node.root else set()) or not self._estimate.is_divisible:
             raise TooCostly("it is too large for its schema")
-        outermost = {keyword: rule for keyword, rule in schema.items() if keyword in _OUTERMOST}
-        if not self._judge(outermost, "outermost", schema, value) or not self._combined(schema, value):
+        if node.target is not node:
+            return self.fits(node.target, value)
+        outermost = {keyword: rule for keyword, rule in node.says.items() if keyword in _OUTERMOST}
+        if not self._judge(outermost, "outermost", schema, value) or not self._combined(node, value):
             return False
         if isinstance(value, list):
-            return self._list(schema, value)
-        return not isinstance(value, dict) or self._table(schema, value)
+            heads = node.heads
+            return all(self.fits(heads[at] if at < len(heads) else node.items, item) for at, item in enumerate(value))
+        return not isinstance(value, dict) or all(
+            self.fits(node.named.get(name, node.rest), item) for name, item in value.items()
+        )
 
     def _judge(self, schema: dict[str, Any], name: str, kept: Any, value: Any) -> bool:
         validator = self._part(schema, name, kept)
@@ -148,23 +152,13 @@ class _Pieces:
             raise TooCostly("it is too large for its schema")
         return bool(validator.is_valid(value))
 
-    def _combined(self, schema: dict[str, Any], value: Any) -> bool:
-        if "$ref" in schema and not self.fits(self._document.pointer(schema["$ref"]), value):
-            return False
+    def _combined(self, node: Node, value: Any) -> bool:
+        unions = node.unions
         return (
-            all(self.fits(part, value) for part in schema.get("allOf", ()))
-            and ("anyOf" not in schema or any(self.fits(part, value) for part in schema["anyOf"]))
-            and ("oneOf" not in schema or sum(self.fits(part, value) for part in schema["oneOf"]) == 1)
+            all(self.fits(part, value) for part in node.parts)
+            and ("anyOf" not in unions or any(self.fits(part, value) for part in unions["anyOf"]))
+            and ("oneOf" not in unions or sum(self.fits(part, value) for part in unions["oneOf"]) == 1)
         )
-
-    def _list(self, schema: dict[str, Any], value: list[Any]) -> bool:
-        first, others = elements(schema)
-        others = True if others is None else others
-        return all(self.fits(first[at] if at < len(first) else others, item) for at, item in enumerate(value))
-
-    def _table(self, schema: dict[str, Any], value: dict[Any, Any]) -> bool:
-        named, others = schema.get("properties", {}), schema.get("additionalProperties", True)
-        return all(self.fits(named.get(name, others), item) for name, item in value.items())
 
 
 def _compiled(schema: Any, *, own: bool) -> jsonschema_rs.Validator:

@@ -25,8 +25,8 @@ from moonbox.errors import ArgumentError, ToolDefinitionError
 from moonbox.schema.bounds import TooCostly
 from moonbox.schema.closing import close
 from moonbox.schema.coercion import OTHER_NAMES, Coerce, NotJson, compile_coercion, is_json, json_form, stand_in
-from moonbox.schema.document import NARRATION, SchemaDocument, accepts
 from moonbox.schema.problems import REST, UNKNOWN, find_problems, is_known, path_text, short
+from moonbox.schema.tree import NARRATION, Node, accepts
 from moonbox.schema.validation import Invalid, Validator
 from moonbox.tools.signature import parameter_list
 from moonbox.wording import counted
@@ -102,15 +102,14 @@ class Binder:
                 return []
             if len(arguments) == 1 and arguments[0] is UNKNOWN:
                 return []  # a table of named arguments, or the first of them
-            rest = {}
+            rest: dict[Any, Any] = {}
             if len(arguments) == 1 and isinstance(arguments[0], dict) and REST in arguments[0]:
                 rest = {REST: UNKNOWN}
                 arguments = [{name: value for name, value in arguments[0].items() if name is not REST}]
             named: dict[Any, Any] = self._name(arguments, tool)
             coerced = self._coerce(named) if self._coerce is not None else named
-            return find_problems(
-                self.document, {**self._filled(dict(coerced)), **rest}, self.validator.fits, first_index=first_index
-            )
+            filled = {**self._filled(dict(coerced)), **rest}
+            return find_problems(self.accepted, filled, self.validator.fits, first_index=first_index)
         except ArgumentError as error:
             return [line[2:] for line in error.message.splitlines() if line.startswith("- ")]
         except (RecursionError, TooCostly):
@@ -145,12 +144,12 @@ class Binder:
     def error(self, problems: list[str], tool: str) -> ArgumentError:
         """The error that lists these problems and the valid parameters."""
         lines = "\n".join(f"- {problem}" for problem in problems)
-        listed = parameter_list(self.document)
+        listed = parameter_list(self.accepted)
         valid = f"valid parameters: {listed}" if listed else "it takes no parameters"
         return ArgumentError(f"invalid arguments for {tool}:\n{lines}\n{valid}", tool=tool)
 
     @cached_property
-    def document(self) -> SchemaDocument:
+    def accepted(self) -> Node:
         """The parameters' schema as it is judged: closed, and with all names of the fields of definitions."""
         closed = close(self.parameters)
         defined = closed.get("$defs") or {}
@@ -159,35 +158,29 @@ class Binder:
             for name, names in self._other_names.items()
             if isinstance(defined.get(name), dict)
         }
-        return SchemaDocument({**closed, "$defs": {**defined, **named}} if named else closed)
+        return Node({**closed, "$defs": {**defined, **named}} if named else closed)
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        return self.document.positional_order()
+        return self.accepted.positional_order()
 
     @cached_property
     def validator(self) -> Validator:
-        return Validator(self.document, own=self.typed)
+        return Validator(self.accepted, own=self.typed)
 
     @cached_property
     def _coerce(self) -> Coerce | None:
-        return compile_coercion(self.document)
+        return compile_coercion(self.accepted)
 
     @cached_property
     def _defaults(self) -> tuple[tuple[str, Any, bool], ...]:
-        document = self.document
         defaults = []
-        for name, part in document.properties(document.root).items():
-            schema = document.deref(part)
-            if isinstance(schema, dict) and "default" in schema:
-                default = schema["default"]
-                if self.validator.takes(schema, default):  # servers send some that their own schema refuses
+        for name, part in self.accepted.fields.items():
+            if "default" in part.says:
+                default = part.says["default"]
+                if self.validator.takes(part.says, default):  # servers send some that their own schema refuses
                     defaults.append((name, default, not isinstance(default, list | dict)))
-            elif (
-                name == NARRATION
-                and name in document.required(document.root)
-                and accepts(document.kinds(part), "string")
-            ):
+            elif name == NARRATION and name in self.accepted.required and accepts(part.kinds, "string"):
                 defaults.append((name, "", True))  # scripts are not shown it, so they cannot be asked for it
         return tuple(defaults)
 
@@ -235,9 +228,7 @@ class Binder:
 
     @cached_property
     def _takes_array_first(self) -> bool:
-        if not self.order:
-            return False
-        return accepts(self.document.kinds(self.document.properties(self.document.root)[self.order[0]]), "array")
+        return bool(self.order) and accepts(self.accepted.fields[self.order[0]].kinds, "array")
 
     # Validation
 
@@ -252,7 +243,7 @@ class Binder:
         try:
             if self.typed:
                 return self._is_valid_typed(bound)
-            return bool(self.validator.is_valid(bound if is_json(bound) else json_form(bound, self.document)))
+            return bool(self.validator.is_valid(bound if is_json(bound) else json_form(bound, self.accepted)))
         except (NotJson, ValueError, TypeError):
             return False
 
@@ -269,17 +260,17 @@ class Binder:
             return problems
         if not self.typed and not is_json(bound):
             try:
-                json_form(bound, self.document)
+                json_form(bound, self.accepted)
             except NotJson as refused:
                 return [f"{path_text(refused.path, first_index)}: {refused.reason}"]
         fits = self.validator.fits
-        for keyword, rule in self.document.root.items():  # the rarer keywords: `not`, `if`, `contains`
+        for keyword, rule in self.accepted.schema.items():  # the rarer keywords: `not`, `if`, `contains`
             if keyword not in {"properties", "additionalProperties"} and not fits({keyword: rule}, bound):
                 return [f"the arguments together do not satisfy {keyword!r}: {short(rule, 200)}"]
         return ["the arguments do not fit the schema"]
 
     def _found(self, bound: dict[str, Any], first_index: int) -> list[str]:
-        return find_problems(self.document, bound, self.validator.fits, first_index=first_index)
+        return find_problems(self.accepted, bound, self.validator.fits, first_index=first_index)
 
 
 def _copy(value: Any) -> Any:

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from moonbox.errors import ArgumentError, Denied, ToolDefinitionError, ToolError
-from moonbox.schema.document import with_parts
+from moonbox.schema.tree import with_parts
 from moonbox.suggest import suggestion
 from moonbox.tools.tool import Tool
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from moonbox.schema.document import Schema, SchemaDocument
+    from moonbox.schema.tree import Node
     from moonbox.tools.tool import Tool
 
 PARAMETERS = {
@@ -36,13 +36,12 @@ def paging_form(tool: Tool) -> dict[str, str] | None:
 
     `{"cursor": "page_token", "limit": "page_size"}`: the part of each parameter, and its name.
     """
-    document = tool.document
-    named = document.properties(document.root)
+    named = tool.accepted.fields
     limit = next((name for name in PARAMETERS["limit"] if name in named), None)
     form = {}
     for part in ("cursor", "page", "offset"):
         names = (*PARAMETERS[part], *(ONLY_WITH_LIMIT.get(part, ()) if limit else ()))
-        name = next((name for name in names if name in named and _fits(part, named[name], document)), None)
+        name = next((name for name in names if name in named and _fits(part, named[name])), None)
         if name is not None:
             form[part] = name
     if not form or (isinstance(tool.returns, dict) and tool.returns.get("type") == "string"):
@@ -50,7 +49,6 @@ def paging_form(tool: Tool) -> dict[str, str] | None:
     return form if limit is None else {**form, "limit": limit}
 
 
-def _fits(part: str, schema: Schema, document: SchemaDocument) -> bool:
+def _fits(part: str, node: Node) -> bool:
     """Whether a parameter can be that part: pages and offsets are numbers."""
-    kinds = document.kinds(schema)
-    return part not in _NUMBERS or (kinds is not None and not kinds.isdisjoint({"integer", "number"}))
+    return part not in _NUMBERS or (node.kinds is not None and not node.kinds.isdisjoint({"integer", "number"}))

@@ -37,8 +37,8 @@ from moonbox.failures import raise_failure
 from moonbox.retry import retry_after
 from moonbox.schema.bounds import TooCostly
 from moonbox.schema.coercion import stand_in
-from moonbox.schema.document import SchemaDocument, accepts
 from moonbox.schema.problems import find_problems, short
+from moonbox.schema.tree import Node, accepts
 from moonbox.schema.validation import Invalid, Validator
 from moonbox.values import ORDINARY, Packed, ValueLimits, pack, plain, refuse_constant
 from moonbox.wording import cut
@@ -150,9 +150,9 @@ def convert(
 class ResultSchema:
     """The schema of a tool's results, to compare them with."""
 
-    def __init__(self, tool: str, schema: dict[str, Any], *, own: bool = False) -> None:
-        self._tool, self._document, self._own = tool, SchemaDocument(schema), own
-        kinds = self._document.kinds(schema)
+    def __init__(self, tool: str, schema: Node, *, own: bool = False) -> None:
+        self._tool, self._schema, self._own = tool, schema, own
+        kinds = schema.kinds
         self._declared = "|".join(sorted(kinds or ()))
         self._others = {  # than those that it accepts
             type_: kind
@@ -192,14 +192,14 @@ class ResultSchema:
             reason = str(problem)
         if reason is not None:
             return f"the result of {self._tool} was not validated: {reason}"
-        problems = find_problems(self._document, value, self._validator.fits, name="result")
+        problems = find_problems(self._schema, value, self._validator.fits, name="result")
         text = problems[0] if problems else f"result: got {short(value, 200)}"
         message = f"the result of {self._tool} does not fit its declared type: {text}"
         raise ToolError(cut(message, LONGEST_MESSAGE), code="bad_result", tool=self._tool)
 
     @cached_property
     def _validator(self) -> Validator:
-        return Validator(self._document, own=self._own)
+        return Validator(self._schema, own=self._own)
 
 
 def to_tool_error(error: BaseException, tool: str | None = None) -> ToolError:

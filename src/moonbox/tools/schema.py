@@ -18,8 +18,8 @@ from typing_extensions import TypedDict, Unpack, is_typeddict
 
 from moonbox.errors import ToolDefinitionError
 from moonbox.schema.coercion import OTHER_NAMES
-from moonbox.schema.document import with_parts
 from moonbox.schema.problems import MOST_PROBLEMS, path_text, short
+from moonbox.schema.tree import with_parts
 from moonbox.tools.function import EMPTY, FunctionParameter, InspectedFunction
 from moonbox.tools.generator import Generator
 

@@ -15,9 +15,9 @@ import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from moonbox.schema.document import NARRATION, SchemaDocument
+from moonbox.schema.tree import NARRATION, Node
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -130,22 +130,19 @@ def _terms(query: str, index: _WordIndex) -> Iterator[tuple[list[str], int, floa
 
 
 def _texts(tool: Tool) -> dict[str, str]:
-    document = tool.document
-    named = {name: part for name, part in document.properties(document.root).items() if name != NARRATION}
+    named = {name: part for name, part in tool.accepted.fields.items() if name != NARRATION}
     return {
         "name": tool.path,
         "description": f"{tool.description} {' '.join(tool.tags)}",
         "parameters": " ".join(named),
-        "details": " ".join(_parameter_text(part, document) for part in named.values()),
+        "details": " ".join(map(_parameter_text, named.values())),
     }
 
 
-def _parameter_text(schema: Any, document: SchemaDocument) -> str:
+def _parameter_text(node: Node) -> str:
     """A parameter's description, its choices, and the names of its fields."""
-    options = [value for value in document.said(schema, "enum") or () if isinstance(value, str)]
-    inner = document.said(schema, "items")
-    fields = document.properties(inner if isinstance(inner, dict) else schema)
-    return " ".join([str(document.said(schema, "description") or ""), *options[:20], *fields])
+    options = [value for value in node.listed or () if isinstance(value, str)]
+    return " ".join([node.word("description"), *options[:20], *(node.items.fields or node.fields)])
 
 
 # Words of names, descriptions and queries, cut down to what they have in common

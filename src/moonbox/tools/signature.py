@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from moonbox import wording
 from moonbox.errors import UsageError
 from moonbox.languages.language import SHORT, Notation
-from moonbox.schema.document import NARRATION, Schema, SchemaDocument
 from moonbox.schema.facts import SENTENCE, sentences, telling
 from moonbox.schema.learned import completed
+from moonbox.schema.tree import NARRATION, Node
 from moonbox.schema.type_reader import Reader, minified, singular, type_text
 from moonbox.schema.types import Template, TypeBook, bare, joined
 from moonbox.suggest import unknown
@@ -75,8 +75,8 @@ class Signatures:
         for tool in tools:
             self._parameters[tool.path] = self._book.enter(_parameters(tool, self._book, facts=facts))
             if tool.returns is not None:
-                reader = Reader(self._book, SchemaDocument(tool.returns), facts=facts or facts_of_results)
-                self._results[tool.path] = self._book.enter(reader.read(tool.returns, _thing(tool.name)))
+                reader = Reader(self._book, facts=facts or facts_of_results)
+                self._results[tool.path] = self._book.enter(reader.read(tool.returned, _thing(tool.name)))
 
     def without_facts(self) -> Signatures:
         """The same without what descriptions say, as if no type were written yet."""
@@ -111,17 +111,13 @@ def described(tool: Tool, signatures: Signatures, name: str) -> list[str]:
     rest = description[len(first) :].strip() if description.startswith(first) else description
     if rest and one_line(description) != first:
         lines += [f"> {one_line(line)}".rstrip() for line in rest.splitlines()]
-    parameters = [
-        f"  {visible(name)}: {'. '.join(said)}"
-        for name, part in _shown(tool.document)
-        if (said := _said(part, tool.document))
-    ]
+    said = {name: _said(part) for name, part in _shown(tool.accepted)}
+    parameters = [f"  {visible(name)}: {'. '.join(texts)}" for name, texts in said.items() if texts]
     lines += ["parameters:", *parameters] if parameters else []
     if tool.returns is not None:
-        returns = SchemaDocument(tool.returns)
-        about = [part for part in [_description(tool.returns, returns)] if part]
-        fields = returns.properties(returns.root).items()
-        about += [f"{visible(name)}: {text}" for name, part in fields if (text := _description(part, returns))]
+        about = [text for text in [_description(tool.returned)] if text]
+        fields = {name: _description(part) for name, part in tool.returned.fields.items()}
+        about += [f"{visible(name)}: {text}" for name, text in fields.items() if text]
         lines += ["returns:", *(f"  {text}" for text in about)] if about else []
     if notes := _notes(tool):
         lines.append(f"notes: {', '.join(notes)}")
@@ -152,8 +148,7 @@ def worth_saying(tool: Tool, *, facts: bool = False, shared: Set[str] = frozense
 
 def _field_names(tool: Tool) -> list[str]:
     """The names of its parameters, and of the fields of what it returns."""
-    returns = SchemaDocument(tool.returns or {})
-    return [*tool.document.properties(tool.document.root), *returns.properties(returns.root)]
+    return [*tool.accepted.fields, *tool.returned.fields]
 
 
 def shared_words(tools: Sequence[Tool]) -> Set[str]:
@@ -188,12 +183,12 @@ def first_sentence(text: str, longest: int = LONGEST_SENTENCE) -> str:
     return line[:end].rstrip() + "…"
 
 
-def parameter_list(document: SchemaDocument) -> str:
+def parameter_list(root: Node) -> str:
     """`employee_id* (integer), limit (integer, default 10)`, the required ones starred."""
-    must = set(document.required(document.root))
+    must = set(root.required)
     return ", ".join(
-        f"{name}{'*' if name in must else ''} ({type_text(part, document, nested=0)}{_default(part, document)})"
-        for name, part in _shown(document)
+        f"{name}{'*' if name in must else ''} ({type_text(part, nested=0)}{_default(part)})"
+        for name, part in _shown(root)
     )
 
 
@@ -202,16 +197,15 @@ def visible(text: str) -> str:
     return wording.visible(text, keep=_JOINERS, as_json=True)
 
 
-def _shown(document: SchemaDocument) -> list[tuple[str, Schema]]:
+def _shown(root: Node) -> list[tuple[str, Node]]:
     """Each parameter that is shown, and its schema."""
-    named = document.properties(document.root)
-    return [(name, named[name]) for name in document.positional_order() if name != NARRATION]
+    return [(name, root.fields[name]) for name in root.positional_order() if name != NARRATION]
 
 
 def _parameters(tool: Tool, book: TypeBook, *, facts: bool) -> Template:
-    must = set(tool.document.required(tool.document.root))
-    reader = Reader(book, tool.document, facts=facts)
-    fields = [reader.parameter(name, part, required=name in must) for name, part in _shown(tool.document)]
+    must = set(tool.accepted.required)
+    reader = Reader(book, facts=facts)
+    fields = [reader.parameter(name, part, required=name in must) for name, part in _shown(tool.accepted)]
     return ("(", *joined(", ", fields), ")")
 
 
@@ -221,9 +215,8 @@ def _thing(name: str) -> str:
     return singular("_".join(words[1:] or words))
 
 
-def _said(part: Schema, document: SchemaDocument) -> list[str]:
-    default, text = _default(part, document).removeprefix(", "), _description(part, document)
-    return [said for said in (default, text) if said]
+def _said(node: Node) -> list[str]:
+    return [said for said in (_default(node).removeprefix(", "), _description(node)) if said]
 
 
 def _notes(tool: Tool) -> list[str]:
@@ -239,15 +232,14 @@ def _notes(tool: Tool) -> list[str]:
     return [text for true, text in pairs if true]
 
 
-def _default(schema: Schema, document: SchemaDocument) -> str:
-    default = document.said(schema, "default")
+def _default(node: Node) -> str:
+    default = node.says.get("default")
     text = visible(minified(default))
     return f", default {text}" if default is not None and len(text) <= 60 else ""
 
 
-def _description(schema: Schema, document: SchemaDocument) -> str:
-    text = document.said(schema, "description")
-    return one_line(text) if isinstance(text, str) else ""
+def _description(node: Node) -> str:
+    return one_line(node.word("description"))
 
 
 def _without_narration(schema: dict[str, Any]) -> dict[str, Any]:

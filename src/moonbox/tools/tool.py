@@ -12,7 +12,8 @@ from moonbox.errors import ToolDefinitionError, ToolError, UsageError
 from moonbox.failures import FAILURES
 from moonbox.limits import Limits
 from moonbox.retry import Retry
-from moonbox.schema.document import SchemaDocument, object_schema, own_copy
+from moonbox.schema.bounds import own_copy
+from moonbox.schema.tree import Node
 from moonbox.suggest import unknown
 from moonbox.tools.binding import Binder
 from moonbox.tools.function import CallPlan, injections, inspect_function, is_async, plan_call
@@ -120,7 +121,7 @@ class Tool(Generic[P, R]):
         object.__setattr__(self, "tags", (tags,) if isinstance(tags, str) else tuple(tags))
         object.__setattr__(self, "path", f"{self.namespace}.{self.name}" if self.namespace else self.name)
         if not self.binder or self.binder.parameters is not self.parameters:
-            parameters, converter = object_schema(self.name, self.parameters), self.plan.converter
+            parameters, converter = _object_schema(self.name, self.parameters), self.plan.converter
             binder = Binder(parameters)
             if converter is not None:
                 binder = Binder(parameters, typed=True, other_names=converter.other_names)
@@ -239,16 +240,21 @@ class Tool(Generic[P, R]):
         return convert(value, self, limits, self.failures or "return").value
 
     @property
-    def document(self) -> SchemaDocument:
-        """The parameters' schema with its references."""
-        return self.binder.document
+    def accepted(self) -> Node:
+        """The parameters' schema as it is judged."""
+        return self.binder.accepted
+
+    @functools.cached_property
+    def returned(self) -> Node:
+        """The schema of its results; one that says nothing when nothing is known of them."""
+        return Node(self.returns)
 
     @functools.cached_property
     def result_schema(self) -> ResultSchema | None:
         """What results are compared with; None where nothing is known of them."""
         if self.returns is None:
             return None
-        return ResultSchema(self.path, self.returns, own=self.plan.converter is not None)
+        return ResultSchema(self.path, self.returned, own=self.plan.converter is not None)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -325,6 +331,22 @@ _OPTIONS = (
     *("description", "returns", "namespace", "policy", "hints", "timeout", "max_concurrency"),
     *("parse_json", "validate_result", "failures", "retry", "placement", "execution", "tags", "meta"),
 )
+
+
+def _object_schema(name: str, schema: Any) -> dict[str, Any]:
+    """The schema of a tool's parameters, if arguments can be bound to it."""
+    if not isinstance(schema, dict):
+        raise ToolDefinitionError(
+            f"tool {name!r}: parameters must be a JSON Schema (a dict), not {type(schema).__name__}"
+        )
+    if not schema:
+        return {"type": "object", "properties": {}}
+    kinds = Node(schema).kinds
+    if kinds is not None and "object" not in kinds:
+        raise ToolDefinitionError(
+            f"tool {name!r}: parameters must be a JSON Schema of type object, not {'|'.join(sorted(kinds))}"
+        )
+    return schema
 
 
 def _checked(options: dict[str, Any], also: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -195,7 +195,7 @@ class _Judge:
         return None if at is None or isinstance(at, dict) else at
 
     def _arguments(self, tool: Any, args: Any, words: Any) -> None:
-        names = tool.document.positional_order()
+        names = tool.accepted.positional_order()
         if not isinstance(args, list) or len(args) > len(names):
             return  # what the run makes of it is not known here
         given: dict[Any, Any] = {each: _value(item) for each, item in zip(names, args, strict=False)}

@@ -7,9 +7,12 @@ takes what can be converted.
 from __future__ import annotations
 
 import keyword
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moonbox.languages.python.language import PYTHON
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 _HEAD = "from typing import Any, NotRequired, TypedDict\n\ndef __getattr__(name: str) -> Any: ..."  # it may have more
@@ -23,7 +26,7 @@ def describe(toolbox: Any) -> dict[str, Any]:
     Beside these, the words that cannot name a tool, and those that name something else.
     """
     tools = [tool for tool in toolbox if tool.policy != "direct"]
-    parameters = {f"tools.{tool.path}": tool.document.positional_order() for tool in tools}
+    parameters = {f"tools.{tool.path}": tool.accepted.positional_order() for tool in tools}
     spaces: dict[str, list[Any]] = {}
     for tool in tools:
         spaces.setdefault(toolbox.alias(tool).rpartition(".")[0], []).append(tool)
@@ -40,43 +43,40 @@ class _Stubs:
 
     def _function(self, tool: Any) -> str:
         """Every argument is `Any`, because the host converts and checks them; the result is what it returns."""
-        parts = [f"{name}: Any = ..." for name in tool.document.positional_order() if _is_name(name)]
-        self._root, self._left = tool.returns, _MOST_SUBSCHEMAS
-        result = self._type(tool.returns, tool.name, 0)
+        parts = [f"{name}: Any = ..." for name in tool.accepted.positional_order() if _is_name(name)]
+        self._left = _MOST_SUBSCHEMAS
+        result = self._type(tool.returned, tool.name, 0)
         return f"def {tool.name}({', '.join([*parts, '**more: Any'])}) -> {result}: ..."
 
-    def _type(self, schema: Any, name: str, depth: int) -> str:
+    def _type(self, node: Any, name: str, depth: int) -> str:
         """The type of a schema; `name` is what a class of it would be called after."""
         self._left -= 1
-        if not isinstance(schema, dict) or depth > _MOST_DEPTH or self._left < 0:
+        if depth > _MOST_DEPTH or self._left < 0:
             return "Any"
-        if "$ref" in schema:
-            parts = str(schema["$ref"]).removeprefix("#/").split("/")
-            target: Any = self._root
-            for part in parts:
-                target = target.get(part) if isinstance(target, dict) else None
-            return self._type(target, parts[-1], depth + 1)
-        choices, kind = schema.get("anyOf") or schema.get("oneOf"), schema.get("type")
-        if isinstance(kind, list) and not isinstance(choices, list):
-            choices = [{**schema, "type": each} for each in kind]
-        if isinstance(choices, list):
-            return " | ".join(dict.fromkeys(self._type(choice, name, depth + 1) for choice in choices)) or "Any"
-        if kind == "array":
-            return f"list[{self._type(schema.get('items'), name, depth + 1)}]"
-        if kind == "object":
-            return self._object(schema, name, depth)
-        return _SCALARS.get(str(kind), "Any")
+        name = node.reference.split("/")[-1] if node.reference else name
+        node = node.target
+        for choices in node.unions.values():
+            return self._either(self._type(choice, name, depth + 1) for choice in choices)
+        declared = node.says.get("type")
+        kinds = declared if isinstance(declared, list) else [declared]
+        return self._either(self._one(str(kind), node, name, depth) for kind in kinds)
 
-    def _object(self, schema: dict[str, Any], name: str, depth: int) -> str:
-        fields = schema.get("properties")
-        if schema.get("additionalProperties") is not False or not fields or not all(map(_is_name, fields)):
+    def _either(self, types: Iterable[str]) -> str:
+        return " | ".join(dict.fromkeys(types)) or "Any"
+
+    def _one(self, kind: str, node: Any, name: str, depth: int) -> str:
+        if kind == "array":
+            return f"list[{self._type(node.items, name, depth + 1)}]"
+        return self._object(node, name, depth) if kind == "object" else _SCALARS.get(kind, "Any")
+
+    def _object(self, node: Any, name: str, depth: int) -> str:
+        if node.rest.schema is not False or not node.named or not all(map(_is_name, node.named)):
             return "dict[str, Any]"  # a tool may return more than it declares
-        required = schema.get("required", ())
         lines = []
-        for field, part in fields.items():
+        for field, part in node.named.items():
             kind = self._type(part, field, depth + 1)
-            lines.append(f"    {field}: {kind if field in required else f'NotRequired[{kind}]'}")
-        words = "".join(word.capitalize() for word in str(schema.get("title") or name).split("_"))
+            lines.append(f"    {field}: {kind if field in node.needed else f'NotRequired[{kind}]'}")
+        words = "".join(word.capitalize() for word in (node.word("title") or name).split("_"))
         title = f"{words if _is_name(words) else 'Row'}{len(self._types) or ''}"
         self._types.append("\n".join([f"class {title}(TypedDict):", *lines]))
         return title
