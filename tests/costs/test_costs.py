@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from moonbox.schema.problems import MOST_PROBLEMS, find_problems
-from moonbox.schema.tree import Node
+from moonbox.schema.tree import SchemaNode
 from tests.costs.fuzz import attempt
 from tests.costs.inputs import text
 from tests.costs.targets import Target, targets
@@ -52,7 +52,7 @@ class _Counted(dict[str, int]):
 
 def test_arguments_with_many_unknown_names_are_not_explained_to_the_end() -> None:
     arguments = _Counted({f"unknown{number}": 1 for number in range(5_000)})
-    document = Node({"type": "object", "properties": {"a": {}}, "additionalProperties": False})
+    document = SchemaNode({"type": "object", "properties": {"a": {}}, "additionalProperties": False})
     problems = find_problems(document, arguments, lambda rule, part: True)
     assert len(problems) == MOST_PROBLEMS + 1
     assert arguments.looked_at <= MOST_PROBLEMS + 2

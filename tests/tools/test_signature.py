@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moonbox.errors import UsageError
-from moonbox.schema.tree import Node
+from moonbox.schema.tree import SchemaNode
 from moonbox.schema.type_reader import type_text
 from moonbox.tools import LEVELS, Tool, render, tool
 from moonbox.tools.signature import first_sentence
@@ -110,7 +110,7 @@ USER = {
     ],
 )
 def test_types(schema: Any, text: str | None) -> None:
-    found = type_text(Node(schema))
+    found = type_text(SchemaNode(schema))
     if text is None:
         assert found == "{" + ", ".join(f"p{n}?: any" for n in range(16)) + ", …}"
     else:
@@ -127,10 +127,10 @@ def test_references_that_contain_themselves() -> None:
         "$ref": "#/$defs/N",
         "$defs": {"N": {"type": "object", "properties": {"next": {"$ref": "#/$defs/N"}, "v": {}}}},
     }
-    assert type_text(Node(node), nested=3) == "{next?: object, v?: any}"
+    assert type_text(SchemaNode(node), nested=3) == "{next?: object, v?: any}"
     assert render(made(returns=node), "signature") == "f() -> N where N = {next?: N, v?: any}"
     loop = {"$ref": "#/$defs/A", "$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}]}}}
-    assert type_text(Node(loop)) == "any"
+    assert type_text(SchemaNode(loop)) == "any"
 
 
 def test_the_narration_parameter_is_left_out() -> None:
@@ -215,7 +215,7 @@ JSON = st.recursive(
 @settings(max_examples=times(300), deadline=None)
 @given(JSON)
 def test_any_json_can_be_rendered_as_a_type(schema: Any) -> None:
-    text = type_text(Node({"properties": {"a": schema}}).tree.node(schema), nested=2)
+    text = type_text(SchemaNode({"properties": {"a": schema}}).tree.node(schema), nested=2)
     assert isinstance(text, str) and text
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from moonbox.schema import bounds, validation
 from moonbox.schema.bounds import Estimate, TooCostly, refusal
-from moonbox.schema.tree import Node
+from moonbox.schema.tree import SchemaNode
 from moonbox.schema.validation import Validator
 from tests.long import times
 
@@ -61,14 +61,14 @@ def test_a_value_is_judged_alike_at_once_and_in_pieces(
     for module in (bounds, validation):
         monkeypatch.setattr(module, "ORDINARY", 1)
     try:
-        judged = Validator(Node(root)).is_valid(value)
+        judged = Validator(SchemaNode(root)).is_valid(value)
     except TooCostly:
         return
     assert judged == jsonschema_rs.is_valid(root, value)
 
 
 def looks(schema: Any) -> int:
-    return Estimate(Node(schema)).looks(schema)
+    return Estimate(SchemaNode(schema)).looks(schema)
 
 
 def test_the_work_of_a_schema() -> None:
@@ -90,7 +90,7 @@ def test_the_work_of_a_schema() -> None:
 )
 def test_schemas_above_the_bounds(schema: Any, reason: str) -> None:
     nests = "its schema nests too many alternatives within alternatives"
-    assert refusal(Node(schema)) == (nests if reason == "nests" else reason)
+    assert refusal(SchemaNode(schema)) == (nests if reason == "nests" else reason)
 
 
 @pytest.mark.parametrize(
@@ -103,4 +103,4 @@ def test_schemas_above_the_bounds(schema: Any, reason: str) -> None:
     ],
 )
 def test_ordinary_schemas_are_used(schema: Any) -> None:
-    assert refusal(Node(schema)) is None
+    assert refusal(SchemaNode(schema)) is None

@@ -21,7 +21,7 @@ from moonbox.config.reader import read
 from moonbox.config.sections import LlmSettings
 from moonbox.errors import ToolError, UsageError
 from moonbox.schema.learned import OWNER
-from moonbox.schema.tree import Node
+from moonbox.schema.tree import SchemaNode
 from moonbox.secrets import SecretRedactor
 from moonbox.tools.function import Context  # noqa: TC001  # read from the signature of a tool
 from moonbox.tools.results import ResultSchema
@@ -65,7 +65,7 @@ class _Model:
         JSON Schema a value that fits it. The model sees only the prompt. What it returns is data, not instructions.
         """
         prompt, system = self.redact(prompt), self.redact(system)
-        fits = None if schema is None else ResultSchema("the model", Node(schema))
+        fits = None if schema is None else ResultSchema("the model", SchemaNode(schema))
         if fits is not None:
             if (reason := fits.check_schema()) is not None:
                 raise ToolError(f"the schema cannot be used: {reason}", code="invalid")

@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from moonbox.adapters.base import Adapter, AgentTools, Shown, imported_from, new_conversation
-from moonbox.schema.tree import Node, with_parts
+from moonbox.schema.tree import SchemaNode, with_parts
 from moonbox.tools.importers import from_openai
 
 with imported_from("smolagents", extra="smolagents"):
@@ -138,7 +138,7 @@ def _identifier(name: str, taken: dict[str, Any]) -> str:
 
 def _inputs(schema: dict[str, Any]) -> dict[str, Any]:
     """The parameters in smolagents' form: each with types and a description, and what may be left out is nullable."""
-    root = Node(schema)
+    root = SchemaNode(schema)
     inputs = {}
     for name, part in root.named.items():
         entry = _without_union(_written_out(part), part.kinds)
@@ -149,14 +149,14 @@ def _inputs(schema: dict[str, Any]) -> dict[str, Any]:
     return inputs
 
 
-def _written_out(node: Node) -> dict[str, Any]:
+def _written_out(node: SchemaNode) -> dict[str, Any]:
     """The schema with its references replaced by what they lead to: smolagents has no place for definitions.
 
     A type inside itself is written twice. Further inside, and where it is too deep or too much, everything is accepted.
     """
     left = _MOST_PARTS
 
-    def write_out(part: Node, above: tuple[str, ...], depth: int) -> Any:
+    def write_out(part: SchemaNode, above: tuple[str, ...], depth: int) -> Any:
         nonlocal left
         left -= 1
         if isinstance(part.schema, bool):

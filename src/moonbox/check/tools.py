@@ -9,7 +9,7 @@ from moonbox.check.checker import RecentChecks
 from moonbox.languages.facts import unknown_tool
 from moonbox.languages.program import Constant, Record
 from moonbox.schema.problems import REST, UNKNOWN
-from moonbox.schema.tree import Node
+from moonbox.schema.tree import SchemaNode
 
 if TYPE_CHECKING:
     from moonbox.errors import ArgumentError
@@ -63,7 +63,7 @@ class ScriptTools:
             return None
         known = self._results.get(tool.path)
         if known is None or known[0] is not schema:
-            known = schema, v.Data(Node(schema), self.written(tool.path), learned, {})
+            known = schema, v.Data(SchemaNode(schema), self.written(tool.path), learned, {})
             self._results[tool.path] = known
         return known[1]
 

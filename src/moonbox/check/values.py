@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from moonbox.languages.program import Record
-    from moonbox.schema.tree import Kinds, Node
+    from moonbox.schema.tree import Kinds, SchemaNode
     from moonbox.tools.tool import Tool
 
 LIST, OBJECT, TEXT, TRUTH, NULL = (frozenset({kind}) for kind in ("array", "object", "string", "boolean", "null"))
@@ -29,7 +29,7 @@ _CATCHING = (["pcall"], ["xpcall"])
 class Data(NamedTuple):
     """What a tool returned, or a part of it."""
 
-    node: Node
+    node: SchemaNode
     tool: str
     """As scripts write it."""
     learned: bool
@@ -37,7 +37,7 @@ class Data(NamedTuple):
     known: dict[int, Facts]
     """The facts of the schema's parts, by identity: each is worked out once."""
 
-    def part(self, node: Node | None) -> Data | None:
+    def part(self, node: SchemaNode | None) -> Data | None:
         return None if node is None or node.schema is True else self._replace(node=node)
 
     @property
@@ -117,25 +117,25 @@ class Facts(NamedTuple):
 
     kinds: Kinds
     """Without null; None where nothing else is known."""
-    properties: Mapping[str, Node | None]
+    properties: Mapping[str, SchemaNode | None]
     """The fields by name; None where two alternatives differ."""
     listed: bool
     """It names its fields and does not speak of others."""
     closed: bool
     """It says that it has no other fields."""
-    rest: Node | None
+    rest: SchemaNode | None
     """The schema of other fields; None where nothing is known."""
-    items: Node | None
+    items: SchemaNode | None
     """The schema of a list's elements; None where nothing is known."""
     options: tuple[Any, ...]
     """The only values that are possible; none where there is no such list."""
 
     @classmethod
-    def of(cls, node: Node) -> Facts:
+    def of(cls, node: SchemaNode) -> Facts:
         branches = node.alternatives
         objects = [branch for branch in branches if branch.kinds is None or "object" in branch.kinds]
         lists = [branch for branch in branches if branch.kinds is None or "array" in branch.kinds]
-        properties: dict[str, Node | None] = {}
+        properties: dict[str, SchemaNode | None] = {}
         for branch in objects:
             for name, part in branch.fields.items():
                 other = properties.get(name, part)
@@ -198,7 +198,7 @@ def element(value: Value, index: int | None = None) -> Value:
     return None
 
 
-def _names_all(node: Node) -> bool:
+def _names_all(node: SchemaNode) -> bool:
     """Like parameters: a schema that names properties and does not say otherwise names them all."""
     if any(keyword in node.says for keyword in _OPENING):
         return False

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from moonbox.errors import UsageError
 from moonbox.languages.registry import LANGUAGES
-from moonbox.schema.tree import DEFINITIONS, Node, with_parts
+from moonbox.schema.tree import DEFINITIONS, SchemaNode, with_parts
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def portable_schema(parameters: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(root.get("properties"), dict):
         root["properties"] = {}
     if dropped:
-        _name_branches(root, dropped, Node({**parameters, **dropped}))
+        _name_branches(root, dropped, SchemaNode({**parameters, **dropped}))
     known = root["properties"]
     if "required" in root:
         root["required"] = [name for name in root["required"] if name in known]
@@ -196,11 +196,11 @@ def _mcp(item: Definition) -> dict[str, Any]:
 
 def _root(parameters: dict[str, Any]) -> dict[str, Any]:
     beside = {key: parameters[key] for key in DEFINITIONS & parameters.keys()}
-    merged = {**beside, **Node(parameters).says}
+    merged = {**beside, **SchemaNode(parameters).says}
     return copy.deepcopy({key: value for key, value in merged.items() if key not in _META and key != "$ref"})
 
 
-def _name_branches(root: dict[str, Any], dropped: dict[str, Any], whole: Node) -> None:
+def _name_branches(root: dict[str, Any], dropped: dict[str, Any], whole: SchemaNode) -> None:
     required = list(root.get("required") or ())
     for keyword, branches in {"allOf": whole.parts, **whole.unions}.items():
         for branch in branches if keyword in dropped else ():

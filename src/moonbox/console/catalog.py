@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.console.rendering import as_json
 from moonbox.durable.approvals import hint_names
 from moonbox.languages.registry import LANGUAGES
-from moonbox.schema.tree import Node
+from moonbox.schema.tree import SchemaNode
 from moonbox.schema.type_reader import type_text
 from moonbox.tools.signature import render
 
@@ -81,7 +81,7 @@ def tool_page(service: Service, tool: Tool) -> dict[str, Any]:
 def learned_shape(service: Service, tool: Tool) -> str:
     """The type of what the tool has returned, where it does not say what it returns."""
     shape = service.sandbox.toolbox.learned.schema(tool.path)
-    return type_text(Node(shape), nested=3) if shape else ""
+    return type_text(SchemaNode(shape), nested=3) if shape else ""
 
 
 def _common(toolbox: Any) -> dict[str, Any]:

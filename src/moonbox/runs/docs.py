@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.errors import ArgumentError
 from moonbox.languages.registry import language as language_named
 from moonbox.runs.environment import Additions
-from moonbox.schema.tree import Node
+from moonbox.schema.tree import SchemaNode
 from moonbox.schema.type_reader import minified, type_text
 from moonbox.tools.signature import Signatures, first_sentence, render, visible, with_shape, worth_saying
 from moonbox.wording import counted
@@ -159,7 +159,7 @@ class Docs:
         shape = self._learned.schema(tool.path)
         if tool.returns is not None or not shape:
             return render(with_shape(tool, shape), "full", notation=self._language.texts.types)
-        returned = type_text(Node(shape), nested=_DEPTH, notation=self._language.texts.types)
+        returned = type_text(SchemaNode(shape), nested=_DEPTH, notation=self._language.texts.types)
         return f"{render(tool, 'full', notation=self._language.texts.types)}\nreturned so far: {returned}"
 
     def _tool(self, path: str) -> Any:

@@ -8,7 +8,7 @@ from moonbox.media import PREFIX, is_handle
 
 if TYPE_CHECKING:
     from moonbox.media import Media, MediaStore
-    from moonbox.schema.tree import Node
+    from moonbox.schema.tree import SchemaNode
     from moonbox.tools.tool import Tool
 
 
@@ -45,7 +45,7 @@ def _wants_text(name: str, value: Any, tool: Tool) -> bool:
     return kinds is not None and "string" in kinds and "object" not in kinds
 
 
-def _content(medium: Media, node: Node | None) -> str | bytes:
+def _content(medium: Media, node: SchemaNode | None) -> str | bytes:
     declared = {} if node is None else node.says
     if declared.get("format") == "binary":
         return medium.data

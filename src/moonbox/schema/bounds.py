@@ -19,7 +19,7 @@ from moonbox.schema.tree import DEFINITIONS, pointed, roles
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from moonbox.schema.tree import Node, Schema
+    from moonbox.schema.tree import Schema, SchemaNode
 
 MOST_WORK = 1_500_000
 """For one call of the validator: about 40 ms."""
@@ -49,7 +49,7 @@ class TooCostly(Exception):
 class Estimate:
     """The work of a schema and of its parts, in looks at one value. Raises TooCostly where it is above the bounds."""
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: SchemaNode) -> None:
         self._root: Schema = root.schema
         self._bases: list[Schema] = [self._root]
         self._anchors: dict[str, list[Schema]] = {}
@@ -217,7 +217,7 @@ def size(value: Any, most: int, *, texts: bool) -> int:
     return count
 
 
-def refusal(root: Node) -> str | None:
+def refusal(root: SchemaNode) -> str | None:
     """Why a schema is not used, in words that follow its name; None if it is within the bounds."""
     try:
         Estimate(root)

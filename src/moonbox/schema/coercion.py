@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from moonbox.schema.tree import WORDS, Kinds, Node, accepts, best_branch
+from moonbox.schema.tree import WORDS, Kinds, SchemaNode, accepts, best_branch
 
 Coerce = Callable[[Any], Any]
 OTHER_NAMES = "otherNames"
@@ -29,7 +29,7 @@ OTHER_NAMES = "otherNames"
 Path = tuple[str | int, ...]
 
 
-def compile_coercion(node: Node) -> Coerce | None:
+def compile_coercion(node: SchemaNode) -> Coerce | None:
     """A function that coerces a value for this schema; None when there is nothing it could ever change."""
     return _Compiler().compile(node)
 
@@ -65,7 +65,7 @@ class NotJson(Exception):
         self.path, self.reason = path, reason
 
 
-def json_form(value: Any, node: Node, path: Path = ()) -> Any:
+def json_form(value: Any, node: SchemaNode, path: Path = ()) -> Any:
     """The value for the validator: what JSON cannot express is replaced where the schema says nothing about it.
 
     Raises NotJson where the schema does. The schema is followed only along keywords that leave no doubt about which
@@ -111,7 +111,7 @@ class _Compiler:
         self.here: set[int] = set()
         """The open nodes that no property or item lies behind: compiling one again would never end."""
 
-    def compile(self, node: Node) -> Coerce | None:
+    def compile(self, node: SchemaNode) -> Coerce | None:
         node = node.target
         if not isinstance(node.schema, dict) or (key := id(node)) in self.here:
             return None
@@ -125,7 +125,7 @@ class _Compiler:
             self.here.discard(key)
         return self.known[key]
 
-    def steps(self, node: Node) -> Coerce | None:
+    def steps(self, node: SchemaNode) -> Coerce | None:
         steps = [
             _repair(node.kinds),
             *map(self.compile, node.parts),
@@ -135,14 +135,14 @@ class _Compiler:
         ]
         return _chain([step for step in steps if step is not None])
 
-    def inside(self, node: Node) -> Coerce | None:
+    def inside(self, node: SchemaNode) -> Coerce | None:
         """Compile the schema of something within the value."""
         here, self.here = self.here, set()
         compiled = self.compile(node)
         self.here = here
         return compiled
 
-    def union(self, choices: list[Node]) -> Coerce | None:
+    def union(self, choices: list[SchemaNode]) -> Coerce | None:
         steps = list(map(self.compile, choices))
         if not any(steps):
             return None
@@ -154,7 +154,7 @@ class _Compiler:
 
         return choose
 
-    def table(self, node: Node) -> Coerce | None:
+    def table(self, node: SchemaNode) -> Coerce | None:
         if node.kinds is None or "object" not in node.kinds:
             return None
         coerce = {name: self.inside(part) for name, part in node.named.items()}
@@ -183,7 +183,7 @@ class _Compiler:
 
         return walk
 
-    def array(self, node: Node) -> Coerce | None:
+    def array(self, node: SchemaNode) -> Coerce | None:
         heads, rest = list(map(self.inside, node.heads)), self.inside(node.items)
         if rest is None and not any(heads):
             return None
@@ -264,7 +264,7 @@ _PLAIN_KEYWORDS = frozenset({
 })  # fmt: skip
 
 
-def _is_binary(node: Node) -> bool:
+def _is_binary(node: SchemaNode) -> bool:
     """Whether the schema accepts every string of bytes."""
     rules = {key: rule for key, rule in node.target.says.items() if key not in WORDS}
     if rules.keys() == {"anyOf"}:

@@ -15,7 +15,7 @@ from typing import Any
 
 from moonbox import compact
 from moonbox.languages.language import is_identifier
-from moonbox.schema.tree import Node, accepts, best_branch, kind_of
+from moonbox.schema.tree import SchemaNode, accepts, best_branch, kind_of
 from moonbox.schema.type_reader import type_text
 from moonbox.suggest import nearest, suggestion
 from moonbox.wording import counted
@@ -48,7 +48,7 @@ def is_known(value: Any) -> bool:
     return all(map(is_known, value)) if isinstance(value, list) else value is not UNKNOWN
 
 
-def find_problems(node: Node, value: Any, fits: Fits, *, first_index: int = 0, name: str = "") -> list[str]:
+def find_problems(node: SchemaNode, value: Any, fits: Fits, *, first_index: int = 0, name: str = "") -> list[str]:
     """At most `MOST_PROBLEMS` problems as lines such as `items[3].price: expected number, got "x" (string)`.
 
     `name` is what the value itself is called.
@@ -98,7 +98,7 @@ class _Walker:
         self.work = 0
         self.sizes: dict[int, int] = {}
 
-    def walk(self, node: Node, value: Any, path: Path) -> None:
+    def walk(self, node: SchemaNode, value: Any, path: Path) -> None:
         if value is UNKNOWN:
             return
         self.steps += 1
@@ -124,7 +124,7 @@ class _Walker:
         elif isinstance(value, list):
             self.array(node, value, path)
 
-    def breaks(self, keyword: str, node: Node, value: Any) -> bool:
+    def breaks(self, keyword: str, node: SchemaNode, value: Any) -> bool:
         """Whether the value does not fit one keyword; False where that would cost too much to say."""
         self.work += self.size(value)
         return self.work <= _MOST_WORK and not self.fits({keyword: node.says[keyword]}, value)
@@ -143,7 +143,7 @@ class _Walker:
         if entry not in self.problems:
             self.problems.append(entry)
 
-    def wrong_type(self, node: Node, value: Any) -> str | None:
+    def wrong_type(self, node: SchemaNode, value: Any) -> str | None:
         """How a value of another type is called; None for one of a right type."""
         wanted = node.kinds
         if isinstance(value, float) and not math.isfinite(value) and wanted is not None:
@@ -159,7 +159,7 @@ class _Walker:
             return f"{short(value)}; the indexes of an array run from 1 without gaps"
         return short(value)
 
-    def own_rules(self, node: Node, value: Any) -> Iterator[str]:
+    def own_rules(self, node: SchemaNode, value: Any) -> Iterator[str]:
         options = node.says.get("enum")
         if isinstance(options, list) and self.breaks("enum", node, value):
             yield f"expected {_listed(options)}, got {short(value)}{_meant(value, options)}"
@@ -169,7 +169,7 @@ class _Walker:
                 rule = json.dumps(rule, ensure_ascii=False) if keyword == "const" else rule
                 yield f"expected {_bound(wording, rule)}, got {_amount(keyword, value)}"
 
-    def union(self, node: Node, keyword: str, value: Any, path: Path) -> None:
+    def union(self, node: SchemaNode, keyword: str, value: Any, path: Path) -> None:
         before = len(self.problems)
         branches = node.unions[keyword]
         if not is_known(value):
@@ -195,7 +195,7 @@ class _Walker:
         else:
             self.note((*path, name), f"expected {listed}, got {short(value[name])}{_meant(value[name], options)}")
 
-    def table(self, node: Node, value: dict[Any, Any], path: Path) -> None:
+    def table(self, node: SchemaNode, value: dict[Any, Any], path: Path) -> None:
         for name in node.needed:
             if name not in value and REST not in value:
                 expected = type_text(node.named.get(name, node.tree.node(True)), nested=1)
@@ -222,7 +222,7 @@ class _Walker:
             if name is not REST and not self.fits({"propertyNames": rule}, {name: None}):
                 self.note((*path, str(name)), self.unknown(str(name), dict.fromkeys(named), value, path))
 
-    def unknown(self, name: str, named: Mapping[str, Node | None], value: dict[Any, Any], path: Path) -> str:
+    def unknown(self, name: str, named: Mapping[str, SchemaNode | None], value: dict[Any, Any], path: Path) -> str:
         if not path:
             inside = [f"{outer}.{name}" for outer, part in named.items() if part is not None and name in part.fields]
             return "unknown parameter" + (f"; did you mean '{inside[0]}'?" if inside else suggestion(name, named))
@@ -231,7 +231,7 @@ class _Walker:
             return f"unknown key; did you mean '{close[0]}'?"
         return "unknown key" + (f"; known keys: {', '.join(list(named)[:20])}" if named else "")
 
-    def array(self, node: Node, value: list[Any], path: Path) -> None:
+    def array(self, node: SchemaNode, value: list[Any], path: Path) -> None:
         heads = node.heads
         if len(value) > len(heads) and node.items.schema is False:
             self.note(path, f"expected at most {counted(len(heads), 'item')}, got {len(value)}")
@@ -243,7 +243,7 @@ class _Walker:
                 self.walk(part, item, (*path, index))
 
 
-def _tag(branches: list[Node], value: Any) -> tuple[str, list[Any]] | None:
+def _tag(branches: list[SchemaNode], value: Any) -> tuple[str, list[Any]] | None:
     """The key whose listed values tell all branches of a union for objects apart, and those values.
 
     None where there is no such key, or where it has one of the values.
@@ -268,7 +268,7 @@ def _meant(value: Any, options: list[Any]) -> str:
     return suggestion(value, [str(option) for option in options]) if isinstance(value, str) else ""
 
 
-def _takes_bytes(node: Node) -> bool:
+def _takes_bytes(node: SchemaNode) -> bool:
     """Whether a string that is not text may stand here: where anything may, or where the schema says binary."""
     branches = [branch for choices in node.unions.values() for branch in choices]
     return node.kinds is None or any(part.says.get("format") == "binary" for part in (node, *branches))

@@ -44,15 +44,15 @@ T = TypeVar("T")
 class _Tree:
     """What the nodes of one schema share."""
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: SchemaNode) -> None:
         self.root = root
-        self.nodes: dict[int, Node] = {}
+        self.nodes: dict[int, SchemaNode] = {}
         self.open: set[tuple[int, str]] = set()
         self.lock = threading.RLock()  # one thread at a time works something out: `open` is what it is at
 
-    def node(self, schema: Schema) -> Node:
+    def node(self, schema: Schema) -> SchemaNode:
         node = self.nodes.get(id(schema))  # the node keeps the schema alive
-        return node if node is not None else self.nodes.setdefault(id(schema), Node(schema, self))
+        return node if node is not None else self.nodes.setdefault(id(schema), SchemaNode(schema, self))
 
 
 class _Read(Generic[T]):
@@ -65,14 +65,14 @@ class _Read(Generic[T]):
     @overload
     def __get__(self, node: None, owner: type) -> _Read[T]: ...
     @overload
-    def __get__(self, node: Node, owner: type) -> T: ...
-    def __get__(self, node: Node | None, owner: type) -> _Read[T] | T:
+    def __get__(self, node: SchemaNode, owner: type) -> T: ...
+    def __get__(self, node: SchemaNode | None, owner: type) -> _Read[T] | T:
         if node is None:
             return self
         tree, key = node.tree, (id(node), self.name)
         with tree.lock:
             if key in tree.open or len(tree.open) >= _DEEPEST:
-                return self.work(Node(True))  # as if it said nothing
+                return self.work(SchemaNode(True))  # as if it said nothing
             tree.open.add(key)
             try:
                 other = node.target if self.rule else node
@@ -87,7 +87,7 @@ def _rule(work: Callable[[Any], T]) -> _Read[T]:
     return _Read(work, rule=True)
 
 
-class Node:
+class SchemaNode:
     """One schema of a tree."""
 
     def __init__(self, schema: Schema, tree: _Tree | None = None) -> None:
@@ -97,16 +97,16 @@ class Node:
             self.tree.nodes[id(schema)] = self
 
     @property
-    def root(self) -> Node:
+    def root(self) -> SchemaNode:
         """The whole schema."""
         return self.tree.root
 
-    def at(self, ref: str, base: Schema = None) -> Node:
+    def at(self, ref: str, base: Schema = None) -> SchemaNode:
         """What `#/a/b` points at in the schema, or in a part of it; a node that says nothing where that is nothing."""
         return self.tree.node(pointed(self.root.schema if base is None else base, ref))
 
     @_Read
-    def target(self) -> Node:
+    def target(self) -> SchemaNode:
         """The node with the rules: the one that a reference leads to, unless there are rules beside the reference."""
         if not isinstance(self.schema, dict) or self.reference is None or self.schema.keys() - WORDS != {"$ref"}:
             return self
@@ -183,7 +183,7 @@ class Node:
         return value in self._plain_options
 
     @_rule
-    def named(self) -> dict[str, Node]:
+    def named(self) -> dict[str, SchemaNode]:
         """The properties that it names itself."""
         named = self.says.get("properties")
         return {name: self.tree.node(part) for name, part in named.items()} if isinstance(named, dict) else {}
@@ -194,7 +194,7 @@ class Node:
         return list(dict.fromkeys(name for name in _list(self.says.get("required")) if isinstance(name, str)))
 
     @_rule
-    def fields(self) -> dict[str, Node]:
+    def fields(self) -> dict[str, SchemaNode]:
         """The properties that it or one of its `allOf` parts names."""
         fields = dict(self.named)
         for part in self.parts:
@@ -208,36 +208,36 @@ class Node:
         return list(dict.fromkeys([*self.needed, *(name for part in self.parts for name in part.required)]))
 
     @_rule
-    def rest(self) -> Node:
+    def rest(self) -> SchemaNode:
         """What properties without a name have to fit, as far as no pattern decides."""
         return self.tree.node(True if self.says.get("patternProperties") else self._inner("additionalProperties"))
 
     @_rule
-    def heads(self) -> list[Node]:
+    def heads(self) -> list[SchemaNode]:
         """The first elements of an array."""
         first = self.says.get("items" if self._is_old else "prefixItems")
         return [self.tree.node(part) for part in _list(first)]
 
     @_rule
-    def items(self) -> Node:
+    def items(self) -> SchemaNode:
         """The other elements of an array."""
         return self.tree.node(self._inner("additionalItems" if self._is_old else "items"))
 
     @_rule
-    def unions(self) -> dict[str, list[Node]]:
+    def unions(self) -> dict[str, list[SchemaNode]]:
         """The branches of `anyOf` and of `oneOf`, as far as there are some."""
         branches = {keyword: _list(self.says.get(keyword)) for keyword in UNIONS}
         return {keyword: [self.tree.node(part) for part in parts] for keyword, parts in branches.items() if parts}
 
     @_rule
-    def parts(self) -> list[Node]:
+    def parts(self) -> list[SchemaNode]:
         """The parts of `allOf`."""
         return [self.tree.node(part) for part in _list(self.says.get("allOf"))]
 
     @_rule
-    def alternatives(self) -> list[Node]:
+    def alternatives(self) -> list[SchemaNode]:
         """The branches of its unions, and theirs, or the node alone; without those for null alone."""
-        flat: list[Node] = []
+        flat: list[SchemaNode] = []
         seen: set[int] = set()
         waiting = [self]
         while waiting and len(flat) < _MOST_ALTERNATIVES:
@@ -282,7 +282,7 @@ class Node:
         return {None: 0, True: 4, False: -4}[self.lists(value)]
 
 
-def best_branch(branches: list[Node], value: Any) -> int | None:
+def best_branch(branches: list[SchemaNode], value: Any) -> int | None:
     """The branch of a union that the value was most likely meant for, judged by its outermost level."""
     fitting = [at for at, branch in enumerate(branches) if branch.accepts(value)]
     if len(fitting) < 2:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from moonbox.languages.language import Notation
-    from moonbox.schema.tree import Node
+    from moonbox.schema.tree import SchemaNode
 
 _PLAIN = frozenset({"string", "integer", "number", "boolean", "null"})
 _MOST_CHOICES = 20
@@ -27,7 +27,7 @@ _LONGEST_DEFAULT = 30  # characters
 _MOST_FIELDS_IN_MESSAGES = 16
 
 
-def type_text(node: Node, *, nested: int = 1, notation: Notation = SHORT) -> str:
+def type_text(node: SchemaNode, *, nested: int = 1, notation: Notation = SHORT) -> str:
     """A schema as a short type, so many levels deep: `integer|null`, `"a"|"b"`, `{id: integer, tags?: string[]}`."""
     book = TypeBook(most_fields=_MOST_FIELDS_IN_MESSAGES, notation=notation)
     return book.plain(Reader(book, depth=nested).read(node))
@@ -50,7 +50,7 @@ class Reader:
         forms: list[Callable[[Template], Template]] = [tuple, lambda inner: self._either([inner, null]), self._list]
         self._of_text = {form(text): form for form in forms}
 
-    def read(self, node: Node, hint: str = "", *, titled: bool = False) -> Template:
+    def read(self, node: SchemaNode, hint: str = "", *, titled: bool = False) -> Template:
         """One schema; `hint` is a name for it."""
         if node.reference is not None and type_name(last := node.reference.split("/")[-1]):
             hint, titled = last, True
@@ -76,11 +76,11 @@ class Reader:
             self._read[id(node)] = template
         return template
 
-    def field(self, name: str, node: Node, *, required: bool) -> Template:
+    def field(self, name: str, node: SchemaNode, *, required: bool) -> Template:
         """`name?: type`, with the values that its description allows, and what else that says."""
         return (f"{self._notation.key(name)}{'' if required else '?'}: ", *self._value(name, node))
 
-    def parameter(self, name: str, node: Node, *, required: bool) -> Template:
+    def parameter(self, name: str, node: SchemaNode, *, required: bool) -> Template:
         """The same as a parameter, which the notation may write in another way."""
         form = "{name}: {type}" if required else self._notation.optional
         before, after = form.replace("{name}", self._notation.parameter(name)).split("{type}")
@@ -88,7 +88,7 @@ class Reader:
         after = after.replace("{default}", default if len(default) <= _LONGEST_DEFAULT else "...")
         return (before, *self._value(name, node), *([after] if after else []))
 
-    def _value(self, name: str, node: Node) -> Template:
+    def _value(self, name: str, node: SchemaNode) -> Template:
         template = self.read(node, name)
         words = node.word("description")
         if (form := self._of_text.get(template)) and (values := allowed_values(words)):
@@ -97,24 +97,24 @@ class Reader:
         fact = (Remark(f" ({said})"),) if said and self._book.is_new(name, said) else ()
         return (*template, *fact)
 
-    def _again(self, node: Node) -> Template:
+    def _again(self, node: SchemaNode) -> Template:
         """A schema within itself, or one for which there is no more room."""
         if id(node) not in self._shapes:
             return (self._kinds_text(node),)
         others = sorted((node.kinds or frozenset()) - {"object"})
         return self._either([(self._shapes[id(node)],), *((self._word(kind),) for kind in others)])
 
-    def _kinds_text(self, node: Node) -> str:
+    def _kinds_text(self, node: SchemaNode) -> str:
         kinds = [self._word(kind) for kind in sorted(node.kinds or ())]
         return self._notation.either.join(kinds) or self._word("any")
 
-    def _choices(self, node: Node) -> str:
+    def _choices(self, node: SchemaNode) -> str:
         if not node.listed:
             return ""
         text = self._notation.either.join(map(self._notation.constant, node.listed))
         return text if len(node.listed) <= _MOST_CHOICES and len(text) <= _LONGEST_CHOICES else self._kinds_text(node)
 
-    def _union(self, node: Node, hint: str, titled: bool) -> Template:
+    def _union(self, node: SchemaNode, hint: str, titled: bool) -> Template:
         if not node.named:
             for branches in node.unions.values():
                 return self._either([self.read(branch, hint) for branch in branches[:_MOST_BRANCHES]])
@@ -127,13 +127,13 @@ class Reader:
         any_ = (self._word("any"),)
         return next((text for part in node.parts if (text := self.read(part, hint)) != any_), any_)
 
-    def _typed(self, node: Node, hint: str, titled: bool) -> Template:
+    def _typed(self, node: SchemaNode, hint: str, titled: bool) -> Template:
         declared = node.says.get("type")
         kinds = [declared] if isinstance(declared, str) else declared
         kinds = kinds if isinstance(kinds, list) else sorted(node.kinds or ())
         return self._either([self._one(str(kind), node, hint, titled) for kind in kinds]) or (self._word("any"),)
 
-    def _one(self, kind: str, node: Node, hint: str, titled: bool) -> Template:
+    def _one(self, kind: str, node: SchemaNode, hint: str, titled: bool) -> Template:
         if kind == "array":
             return self._array(node, hint)
         if kind == "object":
@@ -144,7 +144,7 @@ class Reader:
             return (f"{text} (JSON: ", *self.read(inner, hint), ")") if inner.says else (f"{text} (JSON)",)
         return (self._word(kind if kind in _PLAIN else "any"),)  # a server's result schema may say anything
 
-    def _array(self, node: Node, hint: str) -> Template:
+    def _array(self, node: SchemaNode, hint: str) -> Template:
         if node.heads:
             return ("[", *joined(", ", [self.read(part, hint) for part in node.heads[:_MOST_BRANCHES]]), "]")
         if not isinstance(node.items.schema, dict):
@@ -160,7 +160,7 @@ class Reader:
         any_ = (self._word("any"),)
         return any_ if any_ in unique else joined(self._notation.either, unique)
 
-    def _object(self, node: Node, hint: str, titled: bool) -> Template:
+    def _object(self, node: SchemaNode, hint: str, titled: bool) -> Template:
         patterns = node.says.get("patternProperties")
         rest = node.tree.node(next(iter(patterns.values()), True)) if isinstance(patterns, dict) else node.rest
         inside = rest if rest.says else None
@@ -178,7 +178,7 @@ class Reader:
             self._depth += 1
         return (at,)
 
-    def _fill(self, shape: Shape, at: int, node: Node, rest: Node | None) -> None:
+    def _fill(self, shape: Shape, at: int, node: SchemaNode, rest: SchemaNode | None) -> None:
         most, must = self._book.most_fields, set(node.required)
         fields = [self.field(name, part, required=name in must) for name, part in islice(node.fields.items(), most)]
         before, after = self._notation.around(self._notation.mapping)

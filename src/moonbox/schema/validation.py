@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import jsonschema_rs
 
-    from moonbox.schema.tree import Node
+    from moonbox.schema.tree import SchemaNode
 
 _MOST_PIECES = 1_000_000
 _OUTERMOST = frozenset({"type", "minItems", "maxItems", "minProperties", "maxProperties", "required"})
@@ -43,7 +43,7 @@ class Invalid(Exception):
 class Validator:
     """A schema to compare values with. Bounds do not apply to the host program's `own` schemas."""
 
-    def __init__(self, root: Node, *, own: bool = False) -> None:
+    def __init__(self, root: SchemaNode, *, own: bool = False) -> None:
         self._root, self._own = root, own
         self._parts: dict[tuple[str, int], jsonschema_rs.Validator | None] = {}
 
@@ -123,7 +123,7 @@ class _Pieces:
         self._estimate, self._part = estimate, part
         self._left = _MOST_PIECES
 
-    def fits(self, node: Node, value: Any) -> bool:
+    def fits(self, node: SchemaNode, value: Any) -> bool:
         self._left -= 1
         schema = node.schema
         if isinstance(schema, bool):
@@ -152,7 +152,7 @@ class _Pieces:
             raise TooCostly("it is too large for its schema")
         return bool(validator.is_valid(value))
 
-    def _combined(self, node: Node, value: Any) -> bool:
+    def _combined(self, node: SchemaNode, value: Any) -> bool:
         unions = node.unions
         return (
             all(self.fits(part, value) for part in node.parts)

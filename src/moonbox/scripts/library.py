@@ -23,7 +23,7 @@ from moonbox.languages.registry import language
 from moonbox.limits import Limits
 from moonbox.schema.bounds import refusal
 from moonbox.schema.coercion import compile_coercion
-from moonbox.schema.tree import Node
+from moonbox.schema.tree import SchemaNode
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition, file_stamp, read_source, script_repl
 from moonbox.tools.function import Context
@@ -201,7 +201,7 @@ class ScriptLibrary(Closing):
             return definition, not follows or _SHADOWED.search(source) is not None
 
     def _make_tool(self, key: str, settings: ScriptSettings, definition: ScriptDefinition, source: str) -> Tool:
-        returns = Node(definition.returns)
+        returns = SchemaNode(definition.returns)
         fit = None if refusal(returns) else compile_coercion(returns)
 
         def call(arguments: dict[str, Any], context: Context | None = None) -> Any:

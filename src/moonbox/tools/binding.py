@@ -26,7 +26,7 @@ from moonbox.schema.bounds import TooCostly
 from moonbox.schema.closing import close
 from moonbox.schema.coercion import OTHER_NAMES, Coerce, NotJson, compile_coercion, is_json, json_form, stand_in
 from moonbox.schema.problems import REST, UNKNOWN, find_problems, is_known, path_text, short
-from moonbox.schema.tree import NARRATION, Node, accepts
+from moonbox.schema.tree import NARRATION, SchemaNode, accepts
 from moonbox.schema.validation import Invalid, Validator
 from moonbox.tools.signature import parameter_list
 from moonbox.wording import counted
@@ -149,7 +149,7 @@ class Binder:
         return ArgumentError(f"invalid arguments for {tool}:\n{lines}\n{valid}", tool=tool)
 
     @cached_property
-    def accepted(self) -> Node:
+    def accepted(self) -> SchemaNode:
         """The parameters' schema as it is judged: closed, and with all names of the fields of definitions."""
         closed = close(self.parameters)
         defined = closed.get("$defs") or {}
@@ -158,7 +158,7 @@ class Binder:
             for name, names in self._other_names.items()
             if isinstance(defined.get(name), dict)
         }
-        return Node({**closed, "$defs": {**defined, **named}} if named else closed)
+        return SchemaNode({**closed, "$defs": {**defined, **named}} if named else closed)
 
     @cached_property
     def order(self) -> tuple[str, ...]:

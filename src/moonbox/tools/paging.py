@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from moonbox.schema.tree import Node
+    from moonbox.schema.tree import SchemaNode
     from moonbox.tools.tool import Tool
 
 PARAMETERS = {
@@ -49,6 +49,6 @@ def paging_form(tool: Tool) -> dict[str, str] | None:
     return form if limit is None else {**form, "limit": limit}
 
 
-def _fits(part: str, node: Node) -> bool:
+def _fits(part: str, node: SchemaNode) -> bool:
     """Whether a parameter can be that part: pages and offsets are numbers."""
     return part not in _NUMBERS or (node.kinds is not None and not node.kinds.isdisjoint({"integer", "number"}))

@@ -38,7 +38,7 @@ from moonbox.retry import retry_after
 from moonbox.schema.bounds import TooCostly
 from moonbox.schema.coercion import stand_in
 from moonbox.schema.problems import find_problems, short
-from moonbox.schema.tree import Node, accepts
+from moonbox.schema.tree import SchemaNode, accepts
 from moonbox.schema.validation import Invalid, Validator
 from moonbox.values import ORDINARY, Packed, ValueLimits, pack, plain, refuse_constant
 from moonbox.wording import cut
@@ -150,7 +150,7 @@ def convert(
 class ResultSchema:
     """The schema of a tool's results, to compare them with."""
 
-    def __init__(self, tool: str, schema: Node, *, own: bool = False) -> None:
+    def __init__(self, tool: str, schema: SchemaNode, *, own: bool = False) -> None:
         self._tool, self._schema, self._own = tool, schema, own
         kinds = schema.kinds
         self._declared = "|".join(sorted(kinds or ()))

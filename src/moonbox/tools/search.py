@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from moonbox.schema.tree import NARRATION, Node
+from moonbox.schema.tree import NARRATION, SchemaNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -139,7 +139,7 @@ def _texts(tool: Tool) -> dict[str, str]:
     }
 
 
-def _parameter_text(node: Node) -> str:
+def _parameter_text(node: SchemaNode) -> str:
     """A parameter's description, its choices, and the names of its fields."""
     options = [value for value in node.listed or () if isinstance(value, str)]
     return " ".join([node.word("description"), *options[:20], *(node.items.fields or node.fields)])

@@ -23,7 +23,7 @@ from moonbox.errors import UsageError
 from moonbox.languages.language import SHORT, Notation
 from moonbox.schema.facts import SENTENCE, sentences, telling
 from moonbox.schema.learned import completed
-from moonbox.schema.tree import NARRATION, Node
+from moonbox.schema.tree import NARRATION, SchemaNode
 from moonbox.schema.type_reader import Reader, minified, singular, type_text
 from moonbox.schema.types import Template, TypeBook, bare, joined
 from moonbox.suggest import unknown
@@ -183,7 +183,7 @@ def first_sentence(text: str, longest: int = LONGEST_SENTENCE) -> str:
     return line[:end].rstrip() + "…"
 
 
-def parameter_list(root: Node) -> str:
+def parameter_list(root: SchemaNode) -> str:
     """`employee_id* (integer), limit (integer, default 10)`, the required ones starred."""
     must = set(root.required)
     return ", ".join(
@@ -197,7 +197,7 @@ def visible(text: str) -> str:
     return wording.visible(text, keep=_JOINERS, as_json=True)
 
 
-def _shown(root: Node) -> list[tuple[str, Node]]:
+def _shown(root: SchemaNode) -> list[tuple[str, SchemaNode]]:
     """Each parameter that is shown, and its schema."""
     return [(name, root.fields[name]) for name in root.positional_order() if name != NARRATION]
 
@@ -215,7 +215,7 @@ def _thing(name: str) -> str:
     return singular("_".join(words[1:] or words))
 
 
-def _said(node: Node) -> list[str]:
+def _said(node: SchemaNode) -> list[str]:
     return [said for said in (_default(node).removeprefix(", "), _description(node)) if said]
 
 
@@ -232,13 +232,13 @@ def _notes(tool: Tool) -> list[str]:
     return [text for true, text in pairs if true]
 
 
-def _default(node: Node) -> str:
+def _default(node: SchemaNode) -> str:
     default = node.says.get("default")
     text = visible(minified(default))
     return f", default {text}" if default is not None and len(text) <= 60 else ""
 
 
-def _description(node: Node) -> str:
+def _description(node: SchemaNode) -> str:
     return one_line(node.word("description"))
 
 

@@ -13,7 +13,7 @@ from moonbox.failures import FAILURES
 from moonbox.limits import Limits
 from moonbox.retry import Retry
 from moonbox.schema.bounds import own_copy
-from moonbox.schema.tree import Node
+from moonbox.schema.tree import SchemaNode
 from moonbox.suggest import unknown
 from moonbox.tools.binding import Binder
 from moonbox.tools.function import CallPlan, injections, inspect_function, is_async, plan_call
@@ -240,14 +240,14 @@ class Tool(Generic[P, R]):
         return convert(value, self, limits, self.failures or "return").value
 
     @property
-    def accepted(self) -> Node:
+    def accepted(self) -> SchemaNode:
         """The parameters' schema as it is judged."""
         return self.binder.accepted
 
     @functools.cached_property
-    def returned(self) -> Node:
+    def returned(self) -> SchemaNode:
         """The schema of its results; one that says nothing when nothing is known of them."""
-        return Node(self.returns)
+        return SchemaNode(self.returns)
 
     @functools.cached_property
     def result_schema(self) -> ResultSchema | None:
@@ -341,7 +341,7 @@ def _object_schema(name: str, schema: Any) -> dict[str, Any]:
         )
     if not schema:
         return {"type": "object", "properties": {}}
-    kinds = Node(schema).kinds
+    kinds = SchemaNode(schema).kinds
     if kinds is not None and "object" not in kinds:
         raise ToolDefinitionError(
             f"tool {name!r}: parameters must be a JSON Schema of type object, not {'|'.join(sorted(kinds))}"
