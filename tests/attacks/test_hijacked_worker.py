@@ -15,7 +15,7 @@ import pytest
 
 from moonbox import Limits, tool
 from moonbox.worker import protocol
-from moonbox.worker.protocol import CALLS, CANCEL, DEFINED, DONE, OUTPUT, READY, RUN, SPENT, VALUE, frame
+from moonbox.worker.protocol import CALLS, CANCEL, DEFINED, DONE, INSPECTED, OUTPUT, READY, RUN, SPENT, VALUE, frame
 
 from .hijacked import done, hijacked_box, honest, says
 
@@ -54,6 +54,7 @@ NONSENSE: dict[str, bytes] = {
     "a frame of the host's own": frame(RUN, b""),
     "a second greeting": frame(READY, b"") + frame(READY, b""),
     "an answer that nobody asked for": frame(DEFINED, b"[]"),
+    "an inspection that nobody asked for": frame(INSPECTED, b'{"frames":[],"globals":{}}'),
     "giant length": struct.pack("<BI", DONE, 2**32 - 1),
     "length just above the limit": struct.pack("<BI", DONE, LIMITS.max_memory + (1 << 20) + 1),
     "random bytes": bytes(range(256)) * 10,

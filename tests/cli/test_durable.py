@@ -172,3 +172,35 @@ def test_a_list_that_is_cut_says_so(moonbox: Moonbox) -> None:
         assert (len(first.stdout.splitlines()), first.stderr) == (2, "there are more: --skip 2 lists the next ones\n")
         last = moonbox(*command, "--journal", "j.db", "--limit", "2", "--skip", "2")
         assert (len(last.stdout.splitlines()), last.stderr) == (1, "")
+
+
+def test_a_run_is_shown_at_a_call(moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "durable_kit.py").write_text(KIT)
+    tools = ("--tools", "durable_kit.py", "--journal", "j.db")
+    script = "local sum = 0\nfor i = 1, 3 do\n  sum = tools.add{a = sum, b = i}\n  print(i)\nend\nreturn sum"
+    assert moonbox("run", "-e", script, *tools).stdout.endswith("6\n")
+    (found,) = json.loads(moonbox("runs", "--journal", "j.db", "--json").stdout)
+    at_two = ("replay", found["id"], *tools, "--at", "2")
+    head = 'call 2 of 3, line 3: add {"a": 1, "b": 2}\nanswer: 3\n'
+    assert moonbox(*at_two).stdout == head + "locals of main chunk, line 3\n  sum = 1\n  i = 2\n"
+    parts = ("--show", "globals", "--show", "calls", "--show", "output")
+    listed = 'calls\n  1. add {"a": 0, "b": 1}, answer: 1\n  2. add {"a": 1, "b": 2}, answer: 3\n'
+    assert moonbox(*at_two, *parts).stdout == f"{head}globals\n{listed}output\n  1\n"
+    shown = json.loads(moonbox(*at_two, "--json").stdout)
+    assert (shown["line"], shown["frames"][0]["locals"]) == (3, {"sum": 1, "i": 2})
+    answered = moonbox("replay", found["id"], *tools, "--answer", "2=10", "--dry")
+    assert answered.stdout.startswith(
+        'call 3 of 3, line 3: add {"a": 10, "b": 3}\nthe record has no answer to this call\n'
+    )
+    assert moonbox("replay", found["id"], *tools, "--answer", "2=10").stdout.endswith("13\n")
+    assert len(json.loads(moonbox("runs", "--journal", "j.db", "--json").stdout)) == 2
+    about = "--at, --answer and --dry are about"
+    for given, message in {
+        ("--at", "9"): f"run '{found['id']}' made 3 calls",
+        ("--at", "2", "--show", "lines"): "--show takes one of locals, globals, output, calls, not 'lines'",
+        ("--dry",): "say at which call: --at 7",
+        ("--answer", "x=1"): "--answer takes the number of a call and a value, such as 7=5, not 'x=1'",
+        ("--dry", "--with", "a.lua"): f"--with runs another script; {about} the recorded one",
+    }.items():
+        done = moonbox("replay", found["id"], *tools, *given)
+        assert (done.returncode, done.stderr) == (2, f"error: {message}\n")

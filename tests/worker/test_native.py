@@ -147,7 +147,7 @@ def test_limits_end_both_alike(boxes: tuple[Sandbox, Sandbox], limits: dict[str,
 
 def test_memory_is_counted_to_its_peak(boxes: tuple[Sandbox, Sandbox]) -> None:
     run = boxes[0].run("local t = {} for i = 1, 20 do t[i] = ('x'):rep(50000) .. i end t = nil return 1")
-    assert 1_000_000 <= run.usage.peak_memory <= 1_400_000
+    assert 1_000_000 <= run.usage.peak_memory <= 1_600_000  # the collector may be late
 
 
 def test_what_large_answers_leave_behind_is_collected() -> None:

@@ -1,4 +1,4 @@
-"""The commands `moonbox runs`, `resume`, `replay`, `repls`, `approvals` and `cluster`: durable runs and their hosts."""
+"""The commands `moonbox runs`, `resume`, `repls`, `approvals` and `cluster`: durable runs and their hosts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moonbox.cli.options import ConfigFile, Json, Labels, Place, argument, flag,
 from moonbox.cli.output import columns_table, confirm_deletion, console, print_json, user_name, when
 from moonbox.cli.run_options import START_SECONDS, RunOptions, json_or_text
 from moonbox.cli.trust import trusted_config
-from moonbox.errors import Diverged, InDoubt, UsageError
+from moonbox.errors import InDoubt, UsageError
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
@@ -70,48 +70,14 @@ def resume(run: RunId, options: RunOptions, in_flight: InFlight = None, as_json:
     Calls with an answer are not made again. A call without one is made again where its tool is read-only or idempotent;
     --in-flight decides about the others.
     """
-    with _session(options, run) as session:
+    with open_session(options, run) as session:
         try:
             finished = session.sandbox.resume(run, in_flight)
         except InDoubt as problem:
             lines = [f"  {call.tool} {call.arguments}" for call in problem.pending]
             said = "\n".join(["these calls may have been made before the crash:", *lines])
             raise UsageError(f"{visible(said)}\ndecide with --in-flight retry or --in-flight fail") from None
-    _show(finished, as_json=as_json)
-
-
-@with_run_options
-def replay(
-    run: RunId,
-    options: RunOptions,
-    other: Annotated[
-        Path | None, option("--with", metavar="FILE", help="Run this script instead, with the recorded answers.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Run a recorded run again without touching the world.
-
-    No tool is invoked: every answer comes from the record. What differs from the record is shown.
-    """
-    from moonbox.cli.script import script_text
-
-    source = None if other is None else script_text(other)
-    differences: tuple[str, ...] = ()
-    with _session(options, run) as session:
-        try:
-            if source is not None:
-                finished, differences = session.sandbox.replay(run, source)
-            elif session.sandbox.journal.whereabouts(run)[1]:
-                finished = session.sandbox.resume(run)
-            else:  # beyond the end of its record, it would call tools
-                raise UsageError(f"run {run!r} has not ended; `moonbox resume {run}` continues a run that was cut off")
-        except Diverged as problem:
-            raise UsageError(str(problem)) from None
-    for line in differences or ("the same as recorded",):
-        typer.echo(visible(line), err=True)
-    _show(finished, as_json=as_json)
-    if differences:
-        raise typer.Exit(1)
+    show_finished(finished, as_json=as_json)
 
 
 repls_app = typer.Typer(name="repls", help="List or delete the Repls of a journal.", no_args_is_help=True)
@@ -274,7 +240,7 @@ def _open(config: Config, place: str | None) -> Journal:
     return journal
 
 
-def _session(options: RunOptions, run: str) -> Session:
+def open_session(options: RunOptions, run: str) -> Session:
     """The project's tools, in a Sandbox for the language of that run."""
     from moonbox.cli.session import Session
     from moonbox.config import Config
@@ -285,7 +251,7 @@ def _session(options: RunOptions, run: str) -> Session:
     return Session(options, language, wait=START_SECONDS)
 
 
-def _show(finished: Run, *, as_json: bool) -> None:
+def show_finished(finished: Run, *, as_json: bool) -> None:
     from moonbox.cli.script import Script, show_run
 
     if as_json:

@@ -5,6 +5,7 @@ Running them again gives their globals again: after a sleep, when the worker's h
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from moonbox.durable.journaling import ReplJournal, RunJournal
@@ -14,7 +15,7 @@ from moonbox.media import Media
 from moonbox.runs.options import merged
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from moonbox.audit.records import Run
     from moonbox.durable.recorded import Decisions, RecordedRun
@@ -120,6 +121,14 @@ class ReplHistory:
     async def aresume(self, recorded: RecordedRun, decisions: Decisions | None = None) -> Run:
         """The same, awaited."""
         return await self._runner.arun("", {}, lambda link: self._begin_again(link, recorded, decisions))
+
+    @contextmanager
+    def again(self, recorded: RecordedRun, decisions: Decisions) -> Iterator[tuple[Runner, Link, Execution]]:
+        """Begin a recorded run again, for a caller that drives it."""
+        runner = self._runner
+        with runner.turns.taken():
+            link = runner.acquire()
+            yield runner, link, self._begin_again(link, recorded, decisions)
 
     def wake(self) -> Link:
         """A worker in which the recorded runs were run again."""

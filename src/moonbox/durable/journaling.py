@@ -6,7 +6,7 @@ import threading
 from functools import lru_cache
 from hashlib import blake2b, sha256
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import json, msgpack
 
@@ -17,12 +17,13 @@ from moonbox.errors import Diverged, JournalError
 from moonbox.tools.tool import fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from collections.abc import Set as AbstractSet
 
     from moonbox.audit.records import Run
     from moonbox.durable.recorded import Decisions, Item, RecordedRun
     from moonbox.durable.records import Record
-    from moonbox.durable.store import Held, Journal
+    from moonbox.durable.store import Held
     from moonbox.limits import Limits
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.clock import RunClock
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from moonbox.tools.toolbox import Toolbox
     from moonbox.values import Packed
 
+T = TypeVar("T")
+
 LONGEST_DELAY = 0.005
 """Seconds that records wait for those that follow, to be written with them."""
 LARGEST_MEDIUM = 4 * 1024 * 1024
@@ -40,10 +43,24 @@ _SHORT = 300
 _encode = msgpack.Encoder().encode
 
 
+class Events(Protocol):
+    """Where the events of Repls are kept: a Journal, or the memory of this process."""
+
+    @property
+    def suspended(self) -> AbstractSet[str]: ...
+    def patiently(
+        self, work: Callable[[], T], hurry: threading.Event | None = None, clock: RunClock | None = None
+    ) -> T: ...
+    def append(self, held: Held, seq: int, run: str, records: list[Record]) -> None: ...
+    def read(self, repl: str) -> list[list[Record]]: ...
+    def take(self, repl: str) -> Held: ...
+    def release(self, held: Held) -> None: ...
+
+
 class ReplJournal:
     """The events of one Repl, under a lease. Threads that ask people write beside the one that drives the run."""
 
-    def __init__(self, journal: Journal, held: Held) -> None:
+    def __init__(self, journal: Events, held: Held) -> None:
         self.journal = journal
         self.held = held
         self.seq = 0

@@ -60,6 +60,8 @@ class RecordedRun:
         self.approved: set[int] = set()
         self.media: list[Medium] = []
         self.end: End | None = None
+        self.is_cut = False
+        """It is looked at: the record has more than this, and nothing of it is kept anywhere."""
 
     def add(self, record: Record) -> None:
         if isinstance(record, CallsAsked):
@@ -77,6 +79,11 @@ class RecordedRun:
     def is_left_out(self) -> bool:
         """Whether a replay leaves it out: something from outside had stopped it, and how far it came is not known."""
         return self.end is None or not self.end.is_repeatable
+
+    @property
+    def repeats(self) -> bool:
+        """Whether running it again gives nothing new: only its caller gets the Run."""
+        return self.is_cut or self.end is not None
 
     @property
     def was_admitted(self) -> bool:
@@ -154,13 +161,18 @@ def decide(pending: tuple[PendingCall, ...], in_flight: Any) -> dict[int, CallRe
 
 
 def _decided(call: PendingCall, wanted: Any) -> CallResult | None:
-    if wanted == "retry" or (isinstance(wanted, Answer) and wanted.kind == "run"):
+    if wanted == "retry":
         return None
     if wanted == "fail":
         message = f"the host was restarted while {call.tool} was running; whether it took effect is not known"
         return "error", None, ToolError(message, code="in_doubt", tool=call.tool)
     if not isinstance(wanted, Answer):
         raise UsageError(f'in_flight must give "retry", "fail" or an Answer for a call, not {wanted!r}')
-    if wanted.kind == "error":
-        return "error", None, tool_error(wanted)
-    return "ok", pack(wanted.result), None
+    return result_of(wanted)
+
+
+def result_of(answer: Answer) -> CallResult | None:
+    """What a call gets with this answer; None: its tool is invoked."""
+    if answer.kind == "run":
+        return None
+    return ("error", None, tool_error(answer)) if answer.kind == "error" else ("ok", pack(answer.result), None)

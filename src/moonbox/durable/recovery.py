@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from moonbox.durable.history import ReplHistory
-    from moonbox.durable.recorded import RecordedRun
+    from moonbox.durable.recorded import Decisions, RecordedRun
+    from moonbox.durable.records import Environment
     from moonbox.durable.store import Held, Journal
     from moonbox.runs.decisions import ToolCall
     from moonbox.runs.environment import Additions
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _encode = msgpack.Encoder().encode
 _ALL = 1 << 62
+_NONE: Decisions = {}
 
 
 class LiveRepl(Protocol):
@@ -79,7 +81,7 @@ class Recoveries(Generic[R]):
 
     def fork(self, repl_id: str, upto: int, make: Callable[[str], R]) -> R:
         """A new Repl whose journal begins with the first events of another."""
-        held = self._copy(repl_id, upto)
+        held = self.copy(repl_id, upto)
         try:
             with closing(self._recovery(repl_id, make, held)) as recovery:
                 return recovery.restore(abandon=True)
@@ -107,20 +109,36 @@ class Recoveries(Generic[R]):
 
     def resume(self, run_id: str, in_flight: Any, make: Callable[[str], R]) -> Run:
         """Continue a run that a crash cut off."""
-        with closing(self._recovery_of(run_id, make)) as recovery:
-            repl, recorded, decisions = recovery.find(run_id, in_flight)
-            return repl.history.resume(recorded, decisions)
+        return self._resume(lambda: self._recovery_of(run_id, make), run_id, in_flight)
 
     async def aresume(self, run_id: str, in_flight: Any, make: Callable[[str], R]) -> Run:
         """The same, awaited."""
+        return await self._aresume(lambda: self._recovery_of(run_id, make), run_id, in_flight)
+
+    def go_on(self, held: Held, run_id: str, decisions: Decisions, make: Callable[[str], R]) -> Run:
+        """Continue a run of a Repl that this process holds, with these answers to calls that have none."""
+        return self._resume(lambda: self._recovery(held.repl, make, held), run_id, "retry", decisions)
+
+    async def ago_on(self, held: Held, run_id: str, decisions: Decisions, make: Callable[[str], R]) -> Run:
+        """The same, awaited."""
+        return await self._aresume(lambda: self._recovery(held.repl, make, held), run_id, "retry", decisions)
+
+    def _resume(self, open: Callable[[], Recovery[R]], run_id: str, in_flight: Any, given: Decisions = _NONE) -> Run:
+        with closing(open()) as recovery:
+            repl, recorded, decisions = recovery.find(run_id, in_flight)
+            return repl.history.resume(recorded, {**decisions, **given})
+
+    async def _aresume(
+        self, open: Callable[[], Recovery[R]], run_id: str, in_flight: Any, given: Decisions = _NONE
+    ) -> Run:
         opened = ExitStack()
 
         def begin() -> tuple[R, RecordedRun, dict[int, Any]]:
-            return opened.enter_context(closing(self._recovery_of(run_id, make))).find(run_id, in_flight)
+            return opened.enter_context(closing(open())).find(run_id, in_flight)
 
         try:
             repl, recorded, decisions = await unbroken(begin)
-            run: Run = await repl.history.aresume(recorded, decisions)
+            run: Run = await repl.history.aresume(recorded, {**decisions, **given})
             return run
         finally:
             await unbroken(opened.close)
@@ -159,9 +177,18 @@ class Recoveries(Generic[R]):
         if not (ended and in_use):
             return self._recovery(repl_id, make)
         language = self._settings.language.name
-        return Recovery(self.journal, language, repl_id, make, self._copy(repl_id), passing=True)
+        return Recovery(self.journal, language, repl_id, make, self.copy(repl_id), passing=True)
 
-    def _copy(self, repl_id: str, upto: int = _ALL) -> Held:
+    def is_question(self, target: str) -> bool:
+        """Whether what a script calls is no call of its run's record."""
+        return self._settings.additions.is_question(target)
+
+    def check_language(self, repl_id: str, environment: Environment | None) -> None:
+        """Raise UsageError where the Repl runs another language."""
+        _check_language(repl_id, environment, self._settings.language.name)
+
+    def copy(self, repl_id: str, upto: int = _ALL) -> Held:
+        """A new Repl that begins with the first events of another."""
         held = self.journal.create(secrets.token_hex(6), self._settings.language.name, {}, parent=repl_id)
         self.journal.copy(held, repl_id, upto)
         return held
@@ -187,15 +214,11 @@ class Recovery(Generic[R]):
         self._passing = passing  # the copy is deleted in the end
         self._repl: R | None = None
         self._keeps = False  # the Repl stays open
+        self._store = journal
         self._journal = ReplJournal(journal, held or journal.take(repl_id))
         try:
             self._runs = self._journal.recorded_runs()
-            environment = self._journal.environment
-            if environment is not None and environment.language != language:
-                raise UsageError(
-                    f"the Repl {repl_id!r} runs {environment.language}; "
-                    f"restore it with Sandbox(language={environment.language!r})"
-                )
+            _check_language(repl_id, self._journal.environment, language)
         except BaseException:
             self._journal.release()
             raise
@@ -206,7 +229,7 @@ class Recovery(Generic[R]):
                 self._repl.close()
             self._journal.release()
         if self._passing:
-            self._journal.journal.delete([self._journal.held.repl])
+            self._store.delete([self._journal.held.repl])
 
     def restore(self, *, abandon: bool) -> R:
         if not abandon:
@@ -231,6 +254,14 @@ class Recovery(Generic[R]):
         decisions = decide(pending, in_flight)
         repl.history.restore(self._journal, self._runs[:place])
         return repl, recorded, decisions
+
+
+def _check_language(repl_id: str, environment: Environment | None, language: str) -> None:
+    if environment is not None and environment.language != language:
+        raise UsageError(
+            f"the Repl {repl_id!r} runs {environment.language}; "
+            f"restore it with Sandbox(language={environment.language!r})"
+        )
 
 
 class _RecordedAnswers:

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
             """The run under way must stop for that reason as soon as the host call it is in returns."""
 
         def globals(self) -> bytes: ...
+        def inspect(self, call: int, number: int) -> bytes:
+            """While the run `number` waits for that call: its frames and globals as JSON; empty where that fails."""
+
         @property
         def output_cut(self) -> int: ...
         def start(self, program: str) -> int:

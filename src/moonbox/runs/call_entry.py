@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.telemetry import CallSpan
     from moonbox.runs.decisions import Answer, Decision
+    from moonbox.runs.recording import RecordedAnswer
     from moonbox.runs.slots import RunningCall
     from moonbox.values import Packed
 
@@ -98,6 +99,11 @@ class CallEntry:
     def result(self) -> Any:
         """What the tool returned, as a plain value; None before that and where the call failed."""
         return None if self.packed is None else self.packed.value
+
+    def recall(self, reply: RecordedAnswer) -> None:
+        """It happens again as it is recorded."""
+        self.tool, self.arguments, self.approval = reply.tool, reply.arguments, reply.approval
+        self.started, self.began, self.ended = reply.started, self.received, self.received + reply.duration
 
     def begin(self, timeout: float | None = None) -> None:
         """The tool itself starts now; raises ToolError when the run no longer waits for it."""

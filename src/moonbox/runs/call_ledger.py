@@ -208,8 +208,7 @@ class CallLedger:
                 self._record.show(arguments)
             self.replies.append((reply.call, reply.ok, packed))
             return
-        entry.tool, entry.arguments, entry.approval = reply.tool, reply.arguments, reply.approval
-        entry.started, entry.began, entry.ended = reply.started, entry.received, entry.received + reply.duration
+        entry.recall(reply)
         failed = reply.error
         if failed is None:
             self.answer(entry, reply.status, Packed(reply.data), None)

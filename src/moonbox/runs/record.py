@@ -117,6 +117,11 @@ class RunRecord:
             labels=self.labels,
         )
 
+    @property
+    def output(self) -> str:
+        """What was printed so far."""
+        return b"".join(self._output).decode("utf-8", "replace")
+
     def print(self, data: bytes) -> None:
         """Add printed output."""
         self._put_out(data)
@@ -185,7 +190,7 @@ class RunRecord:
             source=self.source,
             language=self.language,
             values=values,
-            output=b"".join(self._output).decode("utf-8", "replace"),
+            output=self.output,
             output_cut=0 if report is None else report.cut,
             calls=tuple(map(CallEntry.to_call, self.entries)),
             usage=Usage(

@@ -184,7 +184,7 @@ class Runner:
         settings, services, worker = self.settings, self.services, self.worker
         number = self.number = self.number + 1
         self._sources.append((number, source))
-        repeats = recorded is not None and recorded.end is not None  # only its caller gets a repetition
+        repeats = recorded is not None and recorded.repeats
         limits, calls = options.get("limits") or settings.limits, self.calls
         if calls is None or (calls.limits is not limits and calls.limits != limits):
             calls = self.call_path(limits)

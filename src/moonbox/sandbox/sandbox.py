@@ -6,7 +6,7 @@ import os
 import weakref
 from contextlib import closing, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from moonbox.closing import Closing
 from moonbox.errors import ClosedError, MoonboxError, UsageError
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from moonbox.durable.recorded import InterruptedRun
     from moonbox.durable.recovery import Recoveries
     from moonbox.durable.store import Journal
+    from moonbox.durable.views import RunView
     from moonbox.failures import Failures
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.decisions import Answer, Middleware, ToolCall
@@ -406,14 +407,44 @@ class Sandbox(Closing):
         """The same, awaited. `make` makes the Repl of that id, instead of `repl` with the options."""
         return await self._recorded().aresume(run_id, in_flight, make or self._maker(options))
 
-    def replay(self, run_id: str, source: str) -> tuple[Run, tuple[str, ...]]:
-        """Run another script in place of a recorded run: the Run, and in words how it differs from the recorded one.
+    @overload
+    def replay(self, run_id: str) -> Run: ...
+    @overload
+    def replay(self, run_id: str, source: str) -> tuple[Run, tuple[str, ...]]: ...
+    @overload
+    def replay(self, run_id: str, *, until: int) -> RunView: ...
+    def replay(
+        self, run_id: str, source: str | None = None, *, until: int | None = None
+    ) -> Run | tuple[Run, tuple[str, ...]] | RunView:
+        """Run a recorded run again from its record. No tool is invoked.
 
-        It finds the globals that the recorded run found. No tool is invoked: calls get the recorded answers of calls
-        with the same tool and arguments, and fail with the code `not_recorded` where there is none.
+        Without more, the result is its Run; Diverged is raised where it does not do what was recorded. With `until`,
+        the result is a view of the run at its call of that number. With `source`, that script runs in place of the
+        recorded one: the result is its Run, and in words how it differs. It finds the globals that the recorded run
+        found, and its calls get the recorded answers of calls with the same tool and arguments; others fail with
+        `not_recorded`.
         """
+        recoveries = self._recorded()
         make = partial(self.make_repl, before_write=lambda run: None)
-        return self._recorded().replay(run_id, source, lambda repl_id: make(repl_id=repl_id))
+
+        def look(repl_id: str) -> Repl:
+            return make(repl_id=repl_id)
+
+        if until is not None:
+            from moonbox.durable.views import Walks
+
+            return Walks(recoveries, look, self._maker({})).view(run_id, until)
+        if source is not None:
+            return recoveries.replay(run_id, source, look)
+        if not recoveries.journal.whereabouts(run_id)[1]:  # beyond the end of its record, it would call tools
+            raise UsageError(f"run {run_id!r} has not ended; resume({run_id!r}) continues a run that was cut off")
+        return recoveries.resume(run_id, None, look)
+
+    async def areplay(self, run_id: str, source: str | None = None, *, until: int | None = None) -> Any:
+        """The same, awaited."""
+        from moonbox.threads import unbroken
+
+        return await unbroken(lambda: self.replay(run_id, source, until=until))  # type: ignore[call-overload]  # as given
 
     def _maker(self, options: dict[str, Any]) -> Callable[[str], Repl]:
         return lambda repl_id: self.repl(repl_id=repl_id, **options)

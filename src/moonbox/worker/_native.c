@@ -102,10 +102,10 @@ static const char *resolve(const char *library) {
 
 /* ---- What a worker is made of ------------------------------------------------------------------------------------ */
 
-enum { CONFIGURE = 1, RUN = 2, ANSWERS = 3, HALT = 4 };
-enum { READY = 16, OUTPUT = 17, CALLS = 18, CANCEL = 19, DONE = 20, VALUE = 22, KEPT = 23, VALUE_KEPT = 24 };
+enum { CONFIGURE = 1, RUN = 2, ANSWERS = 3, HALT = 4, INSPECT = 7 };
+enum { READY = 16, OUTPUT = 17, CALLS = 18, CANCEL = 19, DONE = 20, VALUE = 22, KEPT = 23, VALUE_KEPT = 24, INSPECTED = 26 };
 enum { REASON_TIME = 1, REASON_CANCELLED = 2, REASON_CALLS = 3, REASON_MEMORY = 4 };
-enum { HEADER = 5, SPENT_SIZE = 32, RUN_HEAD = 12, MOST_RUNNING = 256, MOST_DEPTH = 1000 };
+enum { HEADER = 5, SPENT_SIZE = 32, RUN_HEAD = 12, LOOK = 12, MOST_RUNNING = 256, MOST_DEPTH = 1000 };
 enum { NONE = 0xc0, MOST_ELEMENTS = 1 << 26, MOST_ANSWERS = 100000, LARGE = 1 << 16, KNOWN_NAMES = 64 };
 enum { FLUSH_BYTES = 8192, KEPT_FROM = 500, LEAST_BUFFER = 1 << 16, KEPT_BUFFER = 1 << 20 };
 static const size_t SLACK = 64 * 1024;
@@ -120,7 +120,7 @@ static struct {
   lua_State *L;
   int socket;
   /* references in Lua's registry */
-  int run, kept, limits, array_ref, null_fields, null_array, fields, positions, count;
+  int run, kept, inspect, limits, array_ref, null_fields, null_array, fields, positions, count;
   const void *array;                                         /* the metatable that marks arrays */
   const void *null;                                          /* the light userdata that stands for json.null */
   /* memory, as our allocator counts it */
@@ -1145,6 +1145,26 @@ static void collect_after_run(lua_State *L) {
   cpu_since();
 }
 
+/* Tell the host what the script has that waits for a call: prelude/inspect.lua looks, and runs nothing of the script. */
+static void inspect(lua_State *L, const char *payload, size_t length) {
+  uint64_t call;
+  uint32_t number;
+  if (length != LOOK || !p_lua_checkstack(L, 8)) return;
+  memcpy(&call, payload, sizeof call);
+  memcpy(&number, payload + sizeof call, sizeof number);
+  W.limit = 0; /* what it needs is bounded, and not the script's */
+  p_lua_rawgeti(L, REGISTRY, W.inspect);
+  p_lua_pushinteger(L, (lua_Integer)call);
+  p_lua_pushinteger(L, (lua_Integer)number);
+  size_t size = 0;
+  const char *text = p_lua_pcallk(L, 2, 1, 0, 0, NULL) || p_lua_type(L, -1) != T_STRING ? "" : p_lua_tolstring(L, -1, &size);
+  begin_sending();
+  send_frame(INSPECTED, text, size); /* where the host is gone, the next receive tells */
+  end_sending();
+  pop(L, 1);
+  limit_memory(0);
+}
+
 /* Wait for answers: id, ok, value, … or -1 when the run must stop. */
 static int take_answers(lua_State *L) {
   int kind, got;
@@ -1155,6 +1175,7 @@ static int take_answers(lua_State *L) {
     if (!got) _exit(0);
     if (got < 0) return stopped_by(L, REASON_MEMORY);
     if (kind == HALT) return stopped_by(L, length ? (unsigned char)payload[0] : REASON_CANCELLED);
+    if (kind == INSPECT) inspect(L, payload, length);
   } while (kind != ANSWERS);
   Reader r = {.at = (const unsigned char *)payload, .end = (const unsigned char *)payload + length};
   size_t count = 0;
@@ -1393,10 +1414,11 @@ static int reference(lua_State *L, const char *field) {
   return p_luaL_ref(L, REGISTRY);
 }
 
-/* bind{run =, kept =, null =, array =, null_fields =, null_array =}: what of the prelude is used here. */
+/* bind{run =, kept =, inspect =, null =, array =, null_fields =, null_array =}: what of the prelude is used here. */
 static int l_bind(lua_State *L) {
   W.run = reference(L, "run");
   W.kept = reference(L, "kept");
+  W.inspect = reference(L, "inspect");
   W.null_fields = reference(L, "null_fields");
   W.null_array = reference(L, "null_array");
   W.array_ref = reference(L, "array");
@@ -1869,7 +1891,7 @@ static PyMethodDef METHODS[] = {{"open", py_open, METH_VARARGS, NULL},
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_native", NULL, -1, METHODS, NULL, NULL, NULL, NULL};
 
 /* Raised with every change of what Python calls here; native.py has the same. */
-enum { REVISION = 11 };
+enum { REVISION = 12 };
 
 PyMODINIT_FUNC PyInit__native(void) {
   W.may_spin = spin_is_possible();

@@ -145,6 +145,8 @@ class Child:
             if kind == protocol.ANSWERS:
                 answers: list[tuple[int, bool, Any]] = marshal.loads(payload)
                 return answers
+            if kind == protocol.INSPECT:
+                self._send(protocol.INSPECTED, self._vm.inspect(*protocol.LOOK.unpack(payload)))
             if kind == protocol.HALT:
                 self._vm.halt(payload[0])
                 return None

@@ -9,6 +9,7 @@ A frame is one byte of type, four bytes of length (little endian), and the paylo
         HALT        the run must end instead of being answered: one byte, the reason
         GLOBALS     tell what the scripts have defined
         CHECK       tell what is wrong with a script that is not run: its source
+        INSPECT     tell what a script has that waits for a call: the numbers of the call and of the run (LOOK)
     worker → host   assumed hostile: payloads are JSON or raw text, bounded, checked before use, never marshal
         READY       the layers of the jail: lines of name, 0 or 1, detail, with tabs between
         OUTPUT      printed bytes
@@ -20,6 +21,7 @@ A frame is one byte of type, four bytes of length (little endian), and the paylo
         DONE        how else a run ended
         DEFINED     [[name, kind], …]
         CHECKED     the same as DONE, of a script that was not run
+        INSPECTED   frames with their locals, and globals; see runs/inspection.py. After it the worker may be of no use
 
 On a second socket the host may send STOP = (run number, reason) at any time; the worker sends nothing there.
 """
@@ -36,11 +38,12 @@ if TYPE_CHECKING:
 HEADER = struct.Struct("<BI")
 STOP = struct.Struct("<IB")
 RUN_HEAD = struct.Struct("<IQ")
+LOOK = struct.Struct("<QI")
 _RUN_FRAME = struct.Struct("<BIIQ")  # HEADER and RUN_HEAD
 SPENT = struct.Struct("<qqdq")  # operations (-1: not counted), memory, seconds of processor time, bytes of output cut
 
-CONFIGURE, RUN, ANSWERS, HALT, GLOBALS, CHECK = 1, 2, 3, 4, 5, 6
-READY, OUTPUT, CALLS, CANCEL, DONE, DEFINED, VALUE, KEPT, VALUE_KEPT, CHECKED = 16, 17, 18, 19, 20, 21, 22, 23, 24, 25
+CONFIGURE, RUN, ANSWERS, HALT, GLOBALS, CHECK, INSPECT = 1, 2, 3, 4, 5, 6, 7
+READY, OUTPUT, CALLS, CANCEL, DONE, DEFINED, VALUE, KEPT, VALUE_KEPT, CHECKED, INSPECTED = range(16, 27)
 
 REASON_TIME, REASON_CANCELLED, REASON_CALLS = 1, 2, 3
 

@@ -191,6 +191,10 @@ class LuaVM:
         """JSON of [name, kind] pairs: what scripts have defined."""
         return bytes(self._engine[b"globals"]())
 
+    def inspect(self, call: int, number: int) -> bytes:
+        """What the script has that waits for that call; see prelude/inspect.lua. Called from within an exchange."""
+        return bytes(self._engine[b"inspect"](call, number) or b"")
+
     # What the prelude calls. None of these may raise: an exception would hand a Python object to the script.
 
     def _host_exchange(self, calls: bytes) -> Any:

@@ -68,21 +68,22 @@ class MontySession:
     def feed(self, text: str, **options: Any) -> Any:
         return self._session.feed_start(text, **options)
 
-    def abandon(self, step: Any) -> None:
-        """End a script that waits: it gets an error that `except Exception` does not catch."""
+    def abandon(self, step: Any) -> Any:
+        """End a script that waits, with an error that `except Exception` does not catch; the error it ends with."""
         monty, stop = self._monty, {"exception": KeyboardInterrupt()}
         for _ in range(_MOST_ANSWERS):
             if isinstance(step, monty.MontyComplete):
-                return
+                return None
             try:
                 if isinstance(step, monty.NameLookupSnapshot):
                     step = step.resume()
                 else:
                     is_future = isinstance(step, monty.FutureSnapshot)
                     step = step.resume(dict.fromkeys(step.pending_call_ids, stop) if is_future else stop)
-            except (monty.MontyError, TypeError):
-                return  # the next feed meets a process that has ended
+            except (monty.MontyError, TypeError) as problem:
+                return problem  # the next feed meets a process that has ended, if it has
         self.kill()
+        return None
 
     def kill(self) -> None:
         """End Monty's process; a run that is under way then ends too."""

@@ -13,6 +13,7 @@ from importlib import import_module
 from moonbox.languages.engine import EngineLost, EngineReport
 from moonbox.languages.python.answers import ScriptCalls, Stopped
 from moonbox.languages.python.encode import CannotLeave, Encoder, TooLarge
+from moonbox.languages.python.inspect import MOST_NAMES, Shown, told
 from moonbox.languages.python.rewriting import METHODS, OF_CLASSES, TWIN, Rewritten, defined, rewrite
 from moonbox.languages.python.session import MontySession
 from moonbox.languages.python.typed import certain_findings
@@ -38,6 +39,7 @@ _KEY = "KeyError: "
 CHECKED = "checked"
 """What a script is called that is checked and not run."""
 _NEVER_SET = "_never_set"
+_NO_DATA = frozenset({"function", "type", "module", "builtin_function_or_method", "generator", "coroutine"})
 
 
 class _WrongTypes(Exception):
@@ -71,6 +73,7 @@ class MontyVM:
         self._output: list[str] = []
         self._chunk = ""
         self._script: Rewritten | None = None  # the latest
+        self._step: Any = None  # what Monty has stopped at
 
     # The host's requests
 
@@ -97,13 +100,28 @@ class MontyVM:
         self._inputs = dict(inputs)
 
     def globals(self) -> bytes:
+        return json.dumps(self._kinds()).encode()
+
+    def _kinds(self) -> list[tuple[str, str]]:
         """Monty does not tell: it is asked for the type of each name that the scripts set somewhere."""
         names, kinds = list(self._names), None
         self._calls.refused = True
         with suppress(self._monty.MontyError, RuntimeError, Stopped, CannotLeave, TooLarge):
             kinds = self._feed(f"[{','.join(f'_kind(lambda: {name})' for name in names)}]")
         pairs = zip(names, kinds, strict=False) if isinstance(kinds, list) else ()
-        return json.dumps([(name, kind[:_LONGEST_KIND]) for name, kind in pairs if isinstance(kind, str)]).encode()
+        return [(name, kind[:_LONGEST_KIND]) for name, kind in pairs if isinstance(kind, str)]
+
+    def inspect(self, call: int, number: int) -> bytes:
+        """Monty has no locals to show, and tells the frames with an error: the script gets one, which ends its run."""
+        self._run_number, chunk = 0, _chunk(number)  # what it prints then is not the run's
+        problem = self._session.abandon(self._step)
+        frames, _ = self._frames(problem.traceback() if hasattr(problem, "traceback") else [], [])
+        values, shown = {}, Shown()
+        for name, kind in self._kinds()[:MOST_NAMES]:
+            values[name] = f"<{kind}>"
+            with suppress(self._monty.MontyError, RuntimeError, Stopped, CannotLeave, TooLarge):
+                values[name] = shown.value(self._feed(name)) if kind not in _NO_DATA else f"<{kind}>"
+        return told([(name, line, where == chunk) for where, line, name in frames], values)
 
     @property
     def output_cut(self) -> int:
@@ -241,6 +259,7 @@ class MontyVM:
         self._feeds.append((chunk, script))
         step = self._session.feed(text, inputs=inputs, print_callback=self._print, skip_type_check=True)
         while not isinstance(step, monty.MontyComplete):
+            self._step = step
             try:
                 if self._reason:
                     raise Stopped

@@ -361,5 +361,7 @@ return function(host, stop, encode, order, nulls)
     __call = function(_, list) return (all(list)) end,
   })
   M.is_scheduled = function(co) return scheduled[co] end
+  -- The request with that number, of a call under `parallel`; nil for a call that is the only one.
+  function M.request_of(id) return in_flight[id] end
   return M
 end

@@ -3,13 +3,14 @@
 -- A runtime is a chunk that returns function(host) -> R with new_state, run, operations, export, import; see languages/language.py.
 return function(host, stop, encode, calls, order, nulls)
   local type, next, rawget, rawequal, raw_error, load = type, next, rawget, rawequal, error, load
-  local gsub, concat, unpack = string.gsub, table.concat, table.unpack
+  local gsub, match, concat, unpack = string.gsub, string.match, table.concat, table.unpack
   local getmetatable, setmetatable = debug.getmetatable, debug.setmetatable
   local OUT_OF_MEMORY = "not enough memory"
 
   local M = {}
   local R, state
   local latest -- the value of the last run, as the runtime has it
+  local current -- the text of the latest script
   local lent = {}
   local limits, targets = {}, {}
   local forms = {} -- name of a tool -> the parameters that it is paged with
@@ -93,7 +94,7 @@ return function(host, stop, encode, calls, order, nulls)
   -- The script, ready to be called: it is compiled when it runs, under the same limits.
   function M.script(source)
     return function()
-      latest = nil
+      latest, current = nil, source
       local returned = R.run(state, source)
       local value = R.export(returned)
       if value ~= nil then
@@ -169,6 +170,75 @@ return function(host, stop, encode, calls, order, nulls)
     end
     for name in order.each(state.names) do parts[#parts + 1] = "[" .. encode.quote(name) .. ',"function"]' end
     return "[" .. concat(parts, ",") .. "]"
+  end
+
+  -- For inspect.lua
+
+  local OPENED = { ["()"] = "null", array = "list", i64 = "number", f64 = "number", bool = "boolean" }
+
+  -- A value of the runtime: how it is written, and with what.
+  function M.open(value)
+    local kind = R.kind_of(value)
+    if kind == "char" then return "string", value[true] end
+    if kind == "array" then return "list", #value end
+    if kind == "map" then return "map" end
+    return OPENED[kind] or kind, value
+  end
+
+  -- The variables that live on between runs.
+  function M.each_global()
+    local step, walk, name, cell = order.each(state.vars)
+    return function()
+      name, cell = step(walk, name)
+      if name ~= nil then return name, cell[1] end
+    end
+  end
+
+  -- The variables of a frame, from its Lua locals: the compiler's list has for each its Lua name and its own.
+  local function renamed(variables, lua_values)
+    local names, values = {}, {}
+    local function add(name, value)
+      if value == nil then return end -- not defined yet
+      if not values[name] then names[#names + 1] = name end
+      values[name] = { value }
+    end
+    if lua_values.this then add("this", lua_values.this[1]) end
+    for _, var in next, variables do
+      local base, index = match(var.lua or "", "^(%w+)%[?(%d*)%]?$")
+      local held = base and lua_values[base]
+      local value = held and held[1]
+      if value ~= nil and index ~= "" then value = value[tonumber(index)] end
+      if value ~= nil and var.cell then value = value[1] end
+      add(var.name, value)
+    end
+    return names, values
+  end
+
+  local function site(at)
+    if type(at) == "string" then
+      local name, line = match(at, "^(.*)@(%d+):%d+$")
+      return name, tonumber(line)
+    end
+    return nil, at and at ~= 0 and at >> 16 or nil
+  end
+
+  local called_at -- where the next frame outwards calls the runtime's function whose frame was met last
+
+  -- A frame of the runtime's scripts: its function, its line, whether it is of this run's script, and its variables.
+  function M.frame(collect, co, level, info)
+    local is_script = info.source == "=guest"
+    if not is_script and info.source ~= "=runtime" then return nil end
+    local _, all = collect(co, level, info.func)
+    local K, d, places, pos = all.K and all.K[1], all.d and all.d[1], all.P and all.P[1], called_at
+    called_at = not is_script and (all.pos and all.pos[1] or called_at) or nil
+    if not is_script or not K or not d then return nil end
+    local name = site(K[d - 1]) or K[1 - d]
+    local _, line = site(K[d])
+    if not line then _, line = site(pos) end
+    local variables = {}
+    if places then _, _, variables = R.compiler.compile(places.source) end
+    name = d == 2 and "main script" or name and gsub(name, "^anon%$.*", "closure") or "?"
+    return name, line, places ~= nil and places.source == current, renamed(variables, all)
   end
 
   return M

@@ -55,6 +55,7 @@ local ENVIRONMENT = {
 }
 setmetatable(env, ENVIRONMENT)
 local report = import("report")(host, stop, encode, calls, library, order, env)
+local inspect = import("inspect")(host, stop, encode, calls, order, nulls, library)
 local MOST_NAMES, MOST_NAME = 10000, 200
 
 local function text_of(value)
@@ -544,16 +545,35 @@ function engine.check(source, chunk)
   return "runtime", host.tostring(problem), "[]", "{}"
 end
 
--- Names and types of the globals that scripts have defined; their number and length are bounded.
+-- Names and values of the globals that scripts have defined, in order; their number and length are bounded.
+local function each_global()
+  local step, walk, name, value = order.each(env)
+  local count = 0
+  return function()
+    repeat
+      name, value = step(walk, name)
+      if name == nil then return nil end
+    until type(name) == "string" and not baseline[name] and #name <= MOST_NAME
+    count = count + 1
+    if count <= MOST_NAMES then return name, value end
+  end
+end
+
+-- The same names with their types, as JSON.
 function engine.globals()
   if has_guest then return guest.globals() end
   local parts = {}
-  for name, value in order.each(env) do
-    if type(name) == "string" and not baseline[name] and #name <= MOST_NAME and #parts < MOST_NAMES then
-      parts[#parts + 1] = "[" .. encode.quote(name) .. "," .. encode.quote(value == null and "null" or type(value)) .. "]"
-    end
+  for name, value in each_global() do
+    parts[#parts + 1] = "[" .. encode.quote(name) .. "," .. encode.quote(value == null and "null" or type(value)) .. "]"
   end
   return "[" .. concat(parts, ",") .. "]"
+end
+
+-- What the script has that waits for the call with that number, as JSON; see inspect.lua. `number` is that of its run.
+function engine.inspect(id, number)
+  local chunk = number == 1 and "script" or format("script#%d", number)
+  if has_guest then return inspect(id, chunk, guest, guest.each_global()) end
+  return inspect(id, chunk, nil, each_global())
 end
 
 -- Builders that turn what the host sends into tables.
@@ -569,6 +589,7 @@ if host.bind then -- for the native part of a worker
   host.bind({
     run = engine.run,
     kept = engine.kept,
+    inspect = engine.inspect,
     array = ARRAY,
     null = null,
     null_fields = nulls.fields,

@@ -242,6 +242,8 @@ return function(host)
   function M.rest() resting = true end
 
   function M.stopped() return stopped end
+  -- The coroutines that run now, by level, and how many they are.
+  function M.running() return active, level end
   function M.trust(f) trusted[f] = true return f end
   trusted[M.finish], trusted[M.rest] = true, true
   M.raw_pcall = raw_pcall

@@ -21,7 +21,7 @@ return function(C, lib)
     return all
   end
 
-  -- The Lua text of a script, and the positions that its chunk wants; ends in C.raise(message, line, column, hint) where the
+  -- The Lua text of a script, the positions that its chunk wants, and its variables; ends in C.raise(message, line, column, hint) where the
   -- text is no script.
   -- `limits` are expr_depth, function_expr_depth, max_string, max_array, max_map, max_functions, max_variables.
   function C.compile(source, limits)

@@ -248,7 +248,7 @@ return function(C, lib)
     return units[1] and "local D={" .. concat(units, ",") .. "}" or ""
   end
 
-  -- The Lua text of a script, and the positions of its operations. The chunk is called with the runtime, the state and the
+  -- The Lua text of a script, the positions of its operations, and its variables, each with its Lua name. The chunk is called with the runtime, the state and the
   -- context of a run, and these positions.
   function C.write_chunk(script, limits)
     local A = C.analyse(script)
@@ -266,6 +266,6 @@ return function(C, lib)
       definitions_known(W),
       concat(W.fn.lines, "\n"),
     }
-    return concat(head, "\n"), W.places
+    return concat(head, "\n"), W.places, A.vars
   end
 end

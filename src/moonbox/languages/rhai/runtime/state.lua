@@ -30,6 +30,7 @@ return function(R, lib, host)
   -- `host.load` makes a function of the compiler's text; no script comes near it.
   local function new_script(source, limits)
     local text, places = R.compiler.compile(source, limits)
+    places.source = source -- for inspect.lua
     local chunk, problem = host.load(text)
     if chunk then return { chunk = chunk, places = places } end
     if find(problem, "not enough memory", 1, true) then error("not enough memory", 0) end

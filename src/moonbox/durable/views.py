@@ -1,0 +1,414 @@
+"""Views: a recorded run as it was at one of its calls, and forks that go on from there with other answers.
+
+To look, the run is run again in a worker of its own, from its record alone: no tool is invoked, and the journal is read
+and not written. A fork that is not dry is a new run, in a new Repl of the journal.
+"""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from dataclasses import replace as replace_fields
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+
+from msgspec import msgpack
+from msgspec.structs import asdict, replace
+
+from moonbox.durable.journaling import ReplJournal
+from moonbox.durable.recorded import result_of
+from moonbox.durable.records import Answers, Begin, CallsAsked, End, Reset
+from moonbox.durable.recovery import LiveRepl
+from moonbox.durable.store import Held
+from moonbox.errors import Diverged, UsageError
+from moonbox.runs.call_entry import tool_error
+from moonbox.runs.decisions import Answer
+from moonbox.runs.inspection import inspect
+from moonbox.threads import unbroken
+from moonbox.values import Packed
+from moonbox.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
+    from threading import Event
+
+    from moonbox.audit.records import Call, CallStatus, Run
+    from moonbox.durable.recorded import Decisions
+    from moonbox.durable.records import Record, RecordedReply
+    from moonbox.durable.recovery import Recoveries
+    from moonbox.durable.store import Journal
+    from moonbox.runs.call_entry import CallEntry, CallResult
+    from moonbox.runs.clock import RunClock
+    from moonbox.runs.execution import Execution
+    from moonbox.runs.inspection import SeenFrame
+    from moonbox.runs.runner import Runner
+    from moonbox.worker.link import Link
+
+T = TypeVar("T")
+R = TypeVar("R", bound=LiveRepl)
+_encode = msgpack.Encoder().encode
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunView:
+    """A recorded run while it waits for the answer to one of its calls."""
+
+    run_id: str
+    repl_id: str
+    source: str
+    language: str
+    at: int
+    """The number of the call: 1 for the first of the run."""
+    total: int
+    """How many calls the record has."""
+    frames: tuple[SeenFrame, ...]
+    """The functions that have been called and have not returned, innermost first, each with its locals."""
+    globals: Mapping[str, Any]
+    """What scripts have defined. Values are shortened, and what is no data is text in angle brackets."""
+    output: str
+    """What the run has printed so far."""
+    calls: tuple[Call, ...]
+    """The calls so far, with their answers; among them those that were asked for together with this one."""
+    ends: str = ""
+    """Why the record goes no further than this call; empty where it does."""
+    _walks: Walks[Any] = field(repr=False, compare=False)
+    _moment: Moment = field(repr=False, compare=False)
+
+    @property
+    def call(self) -> Call:
+        """The call that the script waits for, with the recorded answer; `in_flight` where the record has none."""
+        return self.calls[self.at - 1]
+
+    @property
+    def line(self) -> int | None:
+        """The line of the script that waits; None where it is not known."""
+        return next((frame.line for frame in self.frames if frame.own and frame.line > 0), None)
+
+    @property
+    def locals(self) -> Mapping[str, Any]:
+        """The locals of the innermost function."""
+        return self.frames[0].locals if self.frames else {}
+
+    def fork(self, answers: Mapping[int, Any] | None = None, *, dry: bool = False) -> Run | RunView:
+        """Go on from here with other answers, by the numbers of calls; recorded answers serve for those left out.
+
+        An answer is `Answer.value(x)`, `Answer.error(message, code=…)` or `Answer.run()`, which invokes the tool;
+        anything else stands for `Answer.value` of itself. Later calls are live: they are validated, approved, made and
+        recorded, in a new Repl of the journal, which the Run names. With `dry`, nothing is invoked or written: later
+        calls get the recorded answers of calls with the same arguments, and the first call without one gives a view.
+        """
+        decisions = self._moment.decisions(answers or {})
+        return self._walks.go_on_dry(self._moment, decisions) if dry else self._walks.go_on(self._moment, decisions)
+
+    async def afork(self, answers: Mapping[int, Any] | None = None, *, dry: bool = False) -> Run | RunView:
+        """The same, awaited."""
+        if dry:
+            view: Run | RunView = await unbroken(lambda: self.fork(answers, dry=True))
+            return view
+        return await self._walks.ago_on(self._moment, self._moment.decisions(answers or {}))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        names = ("run_id", "repl_id", "source", "language", "at", "total", "line", "output", "ends")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "frames": [asdict(frame) for frame in self.frames],
+            "globals": dict(self.globals),
+            "call": self.call.to_dict(),
+            "calls": [call.to_dict() for call in self.calls],
+        }
+
+
+class Known:
+    """Recorded answers, for calls with the same target and arguments."""
+
+    def __init__(self, left: Mapping[bytes, Iterable[RecordedReply]]) -> None:
+        self._left = {key: list(replies) for key, replies in left.items()}
+
+    @classmethod
+    def among(cls, records: Iterable[Record]) -> Known:
+        """Those of these records."""
+        asked: dict[int, bytes] = {}
+        left: dict[bytes, list[RecordedReply]] = {}
+        for record in records:
+            if isinstance(record, CallsAsked):
+                asked |= {number: _encode([target, arguments]) for number, target, arguments in record.calls}
+            elif isinstance(record, Answers):
+                for reply in record.replies:
+                    if reply.status and reply.call in asked:
+                        left.setdefault(asked[reply.call], []).append(reply)
+        return cls(left)
+
+    def take(self, entry: CallEntry) -> RecordedReply | None:
+        """The next one for a call; each is given once."""
+        left = self._left.get(_encode([entry.target, entry.given]))
+        return left.pop(0) if left else None
+
+    def copy(self) -> Known:
+        return Known(self._left)
+
+
+class Waiting(NamedTuple):
+    """A call without an answer."""
+
+    number: int
+    """The worker's number for it."""
+    reply: RecordedReply | None
+    """Its recorded answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """A recorded run up to the moment at which it asks for a call."""
+
+    run_id: str
+    repl_id: str
+    before: list[list[Record]]
+    """The events of the Repl before the run."""
+    records: list[Record]
+    """Those of the run; the last asks for the call."""
+    waiting: Mapping[int, Waiting]
+    """The calls without an answer then, by their numbers in the run."""
+    later: Known
+    """The answers of later calls."""
+    at: int
+    total: int
+
+    def decisions(self, answers: Mapping[int, Any]) -> dict[int, CallResult | None]:
+        """What the waiting calls get, by the worker's numbers; None: they are live."""
+        if not isinstance(answers, dict) or not answers.keys() <= self.waiting.keys():
+            numbers = ", ".join(map(str, self.waiting))
+            raise UsageError(
+                f"answers must be a mapping from the numbers of calls that the script waits for here ({numbers}), "
+                f"not {answers!r}; to change the answer of another call, look at the run there"
+            )
+        given = {at: answer if isinstance(answer, Answer) else Answer.value(answer) for at, answer in answers.items()}
+        return {
+            call.number: result_of(given[at]) if at in given else None if call.reply is None else _result(call.reply)
+            for at, call in self.waiting.items()
+        }
+
+
+class MemoryEvents:
+    """The events of one Repl in memory: what is run again to be looked at is written nowhere else."""
+
+    suspended: AbstractSet[str] = frozenset()
+
+    def __init__(self, events: list[list[Record]]) -> None:
+        self.events = events
+
+    def patiently(self, work: Callable[[], T], hurry: Event | None = None, clock: RunClock | None = None) -> T:
+        return work()
+
+    def append(self, held: Held, seq: int, run: str, records: list[Record]) -> None:
+        self.events.append(records)
+
+    def read(self, repl: str) -> list[list[Record]]:
+        return self.events
+
+    def take(self, repl: str) -> Held:
+        return Held(repl=repl, fence=0)
+
+    def release(self, held: Held) -> None:
+        pass
+
+
+class Walk:
+    """A recorded run that is run again, call by call, without a tool."""
+
+    def __init__(self, runner: Runner, link: Link, execution: Execution) -> None:
+        self._runner = runner
+        self._link = link
+        self._driver = runner.driver(link, execution)
+        self.execution = execution
+
+    def forward(self) -> Run | None:
+        """Until it waits for calls that the record does not answer; the Run where it ends before."""
+        self._driver.advance()
+        return self._runner.finish(self.execution) if self.execution.over else None
+
+    def view(self, walks: Walks[Any], moment: Moment) -> RunView:
+        """What there is now."""
+        execution = self.execution
+        record, entries = execution.record, execution.record.entries
+        seen = inspect(self._link, execution, moment.waiting[moment.at].number)
+        results = {}
+        for at, call in moment.waiting.items():
+            if call.reply is not None:
+                entries[at - 1].recall(call.reply)
+                results[at] = _result(call.reply)
+        head = record.head()
+        return RunView(
+            run_id=moment.run_id,
+            repl_id=moment.repl_id,
+            source=head.source,
+            language=head.language,
+            at=moment.at,
+            total=moment.total,
+            frames=tuple(seen.frames),
+            globals=seen.globals,
+            output=record.output,
+            calls=tuple(entry.to_call(results.get(entry.index)) for entry in entries),
+            ends="" if moment.at in results else "the record has no answer to this call",
+            _walks=walks,
+            _moment=moment,
+        )
+
+
+class Walks(Generic[R]):
+    """Walks through the recorded runs of a journal. `look` makes a Repl whose runs are kept nowhere, `make` another."""
+
+    def __init__(self, recoveries: Recoveries[R], look: Callable[[str], R], make: Callable[[str], R]) -> None:
+        self._recoveries = recoveries
+        self._look = look
+        self._make = make
+
+    def view(self, run_id: str, until: int) -> RunView:
+        """The run at its call number `until`."""
+        if type(until) is not int or until < 1:
+            raise UsageError(f"until must be the number of a call, 1 or more, not {until!r}")
+        moment = self._moment(run_id, until)
+        with self._walking(moment, {}) as (walk, _):
+            try:
+                if (run := walk.forward()) is not None:
+                    raise Diverged(
+                        f"run {run_id} ended before its call {until}: {run.error or 'its script has no more calls'}"
+                    )
+            except Diverged as problem:
+                made = len(walk.execution.record.entries)
+                raise Diverged(f"{problem}; it can be followed up to call {made} of {moment.total}") from None
+            return walk.view(self, moment)
+
+    def go_on_dry(self, moment: Moment, decisions: Decisions) -> Run | RunView:
+        """Run on with these answers, and recorded ones as far as there are any."""
+        later = moment.later.copy()
+        with self._walking(moment, decisions) as (walk, events):
+            execution = walk.execution
+            while (run := walk.forward()) is None:
+                replies = {entry: later.take(entry) for entry in execution.starting}
+                if None in replies.values():
+                    return walk.view(self, _stopped(moment, later, execution, replies, events.events))
+                execution.starting.clear()
+                for entry, reply in replies.items():
+                    assert reply is not None
+                    entry.recall(reply)
+                    execution.answer(entry, *_result(reply))
+            return run
+
+    def go_on(self, moment: Moment, decisions: Decisions) -> Run:
+        """Run on in a new Repl of the journal, with these answers and then live."""
+        with self._forked(moment) as (held, run_id):
+            return self._recoveries.go_on(held, run_id, decisions, self._make)
+
+    async def ago_on(self, moment: Moment, decisions: Decisions) -> Run:
+        """The same, awaited."""
+        opened = ExitStack()
+        with opened:
+            held, run_id = await unbroken(lambda: opened.enter_context(self._forked(moment)))
+            return await self._recoveries.ago_on(held, run_id, decisions, self._make)
+
+    @contextmanager
+    def _forked(self, moment: Moment) -> Iterator[tuple[Held, str]]:
+        """A new Repl of the journal, in which the run has just been cut off at that moment; and the run's new id."""
+        journal, run_id, place = self._recoveries.journal, secrets.token_hex(8), len(moment.before)
+        held = self._recoveries.copy(moment.repl_id, place)
+        try:
+            records = [replace(each, run=run_id) if isinstance(each, Begin) else each for each in moment.records]
+            journal.append(held, place, run_id, records)
+            yield held, run_id
+        except Diverged:  # so that nothing has happened
+            journal.release(held)
+            journal.delete([held.repl])
+            raise
+
+    @contextmanager
+    def _walking(self, moment: Moment, decisions: Decisions) -> Iterator[tuple[Walk, MemoryEvents]]:
+        """The run, begun again in a Repl that has what the runs before it have defined."""
+        events = MemoryEvents([*moment.before, moment.records])
+        journal = ReplJournal(events, events.take(moment.repl_id))
+        *earlier, recorded = journal.recorded_runs()
+        recorded.is_cut = True
+        self._recoveries.check_language(moment.repl_id, journal.environment)
+        repl = self._look(secrets.token_hex(6))
+        try:
+            repl.history.restore(journal, earlier)
+            with repl.history.again(recorded, decisions) as (runner, link, execution):
+                yield Walk(runner, link, execution), events
+        finally:
+            repl.close()
+
+    def _moment(self, run_id: str, until: int) -> Moment:
+        """When the run asks for its call number `until`."""
+        repl_id, before, records = run_records(self._recoveries.journal, run_id)
+        asked: list[tuple[int, int]] = []  # of each call: its place among the records, and the worker's number
+        for place, record in enumerate(records):
+            if isinstance(record, CallsAsked):
+                asked += [(place, item[0]) for item in record.calls if not self._recoveries.is_question(item[1])]
+        if until > len(asked):
+            has_ended = any(isinstance(record, End) for record in records)
+            why = "" if has_ended else "; it was cut off, and its record ends there"
+            raise UsageError(f"run {run_id!r} made {counted(len(asked), 'call')}{why}")
+        cut = asked[until - 1][0] + 1
+        answered = {reply.call for record in records[:cut] if isinstance(record, Answers) for reply in record.replies}
+        replies = {
+            reply.call: reply for record in records[cut:] if isinstance(record, Answers) for reply in record.replies
+        }
+        return Moment(
+            run_id=run_id,
+            repl_id=repl_id,
+            before=before,
+            records=records[:cut],
+            waiting={
+                at: Waiting(number, replies.get(number))
+                for at, (place, number) in enumerate(asked, 1)
+                if place < cut and number not in answered
+            },
+            later=Known.among(records[cut:]),
+            at=until,
+            total=len(asked),
+        )
+
+
+def run_records(journal: Journal, run_id: str) -> tuple[str, list[list[Record]], list[Record]]:
+    """The Repl of a run, the events before it, and its own records."""
+    repl_id = journal.find_run(run_id)
+    events = journal.read(repl_id)
+    place = next(
+        place
+        for place, event in enumerate(events)
+        if any(isinstance(record, Begin) and record.run == run_id for record in event)
+    )
+    rest = (record for event in events[place:] for record in event)
+    return repl_id, events[:place], [*takewhile(lambda record: _is_of(record, run_id), rest)]
+
+
+def _is_of(record: Record, run_id: str) -> bool:
+    return not isinstance(record, Reset) and not (isinstance(record, Begin | End) and record.run != run_id)
+
+
+def _stopped(
+    moment: Moment,
+    later: Known,
+    execution: Execution,
+    replies: Mapping[CallEntry, RecordedReply | None],
+    events: list[list[Record]],
+) -> Moment:
+    """A fork that makes a call to which there is no recorded answer."""
+    assert execution.record.journal is not None
+    more = [record for event in events[len(moment.before) + 1 :] for record in event]
+    return replace_fields(
+        moment,
+        records=[*moment.records, *more, *execution.record.journal.take()],
+        waiting={entry.index: Waiting(entry.id, reply) for entry, reply in replies.items()},
+        later=later,
+        at=next(entry.index for entry, reply in replies.items() if reply is None),
+        total=len(execution.record.entries),
+    )
+
+
+def _result(reply: RecordedReply) -> CallResult:
+    if reply.error is None:
+        return cast("CallStatus", reply.status), Packed(reply.data), None
+    return cast("CallStatus", reply.status), None, tool_error(reply.error)
