@@ -68,6 +68,7 @@ CHORES = {
     "execute": lambda _: os.execv("/bin/true", ["true"]),
     "thread": start_thread,
     "pid": lambda _: os.getpid(),
+    "parent": lambda _: os.getppid(),
     "said": said,
 }
 

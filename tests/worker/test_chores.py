@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 if sys.platform != "linux":
     pytest.skip("the layers of Linux", allow_module_level=True)
 MIB = 1024 * 1024
-INSIDE = "tests.worker.chores_inside"
+INSIDE, OTHER = "tests.worker.chores_inside", "tests.worker.other_chores"
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["forked", "a program"])
@@ -97,6 +97,7 @@ def test_how_a_child_ended(forked: Chores, chore: str, arguments: tuple[Any, ...
         (LENGTH.pack(1) + b"\xc0", "sent an invalid answer"),
         (LENGTH.pack(90_005) + b"\x92\xa2ok" + b"\x91" * 90_000 + b"\xc0", "sent an invalid answer"),
         (LENGTH.pack(7) + b"\x92\xa5error", "sent an invalid answer"),
+        (LENGTH.pack(6) + b"\x92\xa2ok\xc1\xc1", "sent an invalid answer"),
         (b"\x01", "took longer than 0.5 seconds"),
     ],
 )
@@ -107,6 +108,39 @@ def test_a_hijacked_child_cannot_harm_the_host(forked: Chores, forged: bytes, re
                 forked.run(chore, forged, seconds=0.5, answer=100_000)
             assert caught.value.reason == reason
         assert forked.run("echo", 1) == 1
+
+
+BOMBS = {
+    "lists": b"\x90" * 3_000_000,
+    "maps": b"\x80" * 3_000_000,
+    "texts": b"\xa1x" * 3_000_000,
+    "bytes": b"\xc4\x01x" * 3_000_000,
+    "numbers": b"\xcd\xff\xff" * 3_000_000,
+}
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+def test_the_values_of_an_answer_are_counted_before_they_are_objects(forked: Chores, kind: str) -> None:
+    """Three million empty lists are 3 MB on their way, and 200 MB in the host."""
+    packed = b"\x92\xa2ok\xdd" + (3_000_000).to_bytes(4, "big") + BOMBS[kind]
+    with pytest.raises(ChoreFailed, match=r"^answered with more than 2,000,000 values$"):
+        forked.run("forge", LENGTH.pack(len(packed)) + packed)
+    assert forked.run("echo", [[]] * 100_000) == [[]] * 100_000
+
+
+@pytest.mark.parametrize("size", [0, 1, 31, 32, 255, 256, 65_535, 65_536])
+def test_any_value_of_a_large_answer_is_counted(forked: Chores, size: int) -> None:
+    values = ["x" * size, b"x" * size, list(range(size)), {str(n): n for n in range(size)}, 2.5, -1, -(2**40), 2**63]
+    values = [*values, None, True, "x" * 300_000]
+    assert forked.run("echo", values) == values
+
+
+def test_one_zygote_has_the_modules_of_all_chores(forked: Chores) -> None:
+    with Chores(OTHER, packages=("tests",)) as others, Chores("tests.worker.not_there") as broken:
+        parents = {forked.run("parent"), others.run("parent"), forked.run("parent", fresh=True)}
+        with pytest.raises(ChoreFailed, match=r"ModuleNotFoundError: No module named 'tests\.worker\.not_there'"):
+            broken.run("parent")
+        assert parents == {others.run("parent", fresh=True)}
 
 
 def test_an_error_of_ours_passes_and_the_child_goes_on(chores: Chores) -> None:

@@ -1,4 +1,4 @@
-"""The processes of chores: a zygote that has loaded one module of ours, and its children, which call its functions.
+"""The processes of chores: a zygote that loads modules of ours, and its children, which call their functions.
 
 A module of chores has `CHORES`, the functions by name, and may have two more: `load`, which the zygote calls with the
 arguments that the host gives, and `opened`, which each child calls before it enters its jail. `opened` returns a state,
@@ -10,6 +10,8 @@ layers of the jail. Every further one is [function, most bytes of the answer, ar
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
 import importlib
 import marshal
@@ -36,12 +38,11 @@ class Stale(Exception):
     """A chore's state is of no more use, such as a connection that has ended; nothing was done."""
 
 
-def main(fd: int, notes: int, module: str, arguments: tuple[Any, ...]) -> None:
-    """Be the zygote of that module, until the host hangs up."""
+def main(fd: int, notes: int) -> None:
+    """Be the zygote of all modules, until the host hangs up."""
     import _socket
 
     ignore_interrupts()
-    _load(module, arguments)
     sockets = _socket.socket(fileno=fd), _socket.socket(fileno=notes)
     _ChoreZygote(*sockets, None, jail, jail.prepare(), None).serve()
 
@@ -54,7 +55,9 @@ def serve_alone(module: str, arguments: tuple[Any, ...], host: int) -> None:
     _Chores(read, write, jail.prepare(), host).serve()
 
 
+@functools.cache
 def _load(module: str, arguments: tuple[Any, ...]) -> None:
+    """Load a module, and what it needs for these arguments, once."""
     load = getattr(importlib.import_module(module), "load", None)
     if load is not None:
         load(*arguments)
@@ -64,6 +67,10 @@ class _ChoreZygote(Zygote):
     """Forks children, which learn from their first message what they are granted."""
 
     def _configure(self, config: dict[str, Any]) -> bytes:
+        for module, arguments, _, folders in config.get("modules", ()):
+            sys.path += [folder for folder in folders if folder not in sys.path]
+            with contextlib.suppress(Exception):  # a child tries again, and says what is wrong
+                _load(module, arguments)
         gc.collect()
         gc.freeze()  # children share these pages
         return marshal.dumps(("ok",))
@@ -99,7 +106,10 @@ class _Chores:
             name, most, arguments = request
             usable = self._answer(self._call, [name, arguments], most)
 
-    def _enter(self, module: str, memory: int, read: list[str], write: list[str], opening: Any) -> list[list[Any]]:
+    def _enter(
+        self, module: str, arguments: list[Any], memory: int, read: list[str], write: list[str], opening: Any
+    ) -> list[list[Any]]:
+        _load(module, tuple(arguments))
         self._module = sys.modules[module]
         keep: tuple[int, ...] = ()
         if opening is not None:

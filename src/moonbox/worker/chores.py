@@ -8,48 +8,34 @@ socket, and of files and connections what its grant has.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import functools
 import os
 import socket
-import subprocess
 import sys
 import threading
-import time
 import weakref
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import msgspec
 
 from moonbox.closing import Closing
-from moonbox.errors import ArgumentError, ToolError, UsageError, WorkerError
-from moonbox.wording import one_line
-from moonbox.worker.jail import Layer, describe_exit
+from moonbox.errors import ToolError, UsageError, WorkerError
+from moonbox.worker.chore_child import GONE, MIB, Child, ChoreFailed, Pipes
+from moonbox.worker.jail import Layer
 from moonbox.worker.sources import ProcessSource
-from moonbox.worker.zygote import LENGTH
 
-if TYPE_CHECKING:
-    from moonbox.worker.control import ZygoteControl
+__all__ = ["ChoreFailed", "Chores", "Grant"]
 
 _OURS = ("moonbox.",)
-MIB = 1024 * 1024
 MEMORY = 512 * MIB
 ANSWER = 64 * MIB
 SECONDS = 10.0
 _START_SECONDS = 30.0
 _MOST, _MOST_IDLE = 8, 4
-_LONGEST_WORDS = 2_000
-_encode, _decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(tuple[str, Any]).decode
-_ERRORS = {"ArgumentError": ArgumentError, "ToolError": ToolError, "UsageError": UsageError}
-
-
-class ChoreFailed(Exception):
-    """A chore did not end well; the message is a phrase such as "took longer than 10 seconds"."""
-
-    def __init__(self, reason: str, *, late: bool = False) -> None:
-        self.reason, self.late = reason, late
-        super().__init__(reason)
+_encode = msgspec.msgpack.Encoder().encode
+_Module = tuple[str, tuple[str, ...], tuple[str, ...]]
+"""Its import path, the arguments of its function `load`, and the packages that it needs."""
 
 
 class Grant(msgspec.Struct, frozen=True):
@@ -67,8 +53,8 @@ class Grant(msgspec.Struct, frozen=True):
 class Chores(Closing):
     """Runs the chores of one module of ours. Safe to use from several threads.
 
-    Each chore has a child for itself, of which up to four stay ready for the next one. The children are forked from a
-    zygote, which all users of the module share.
+    Each chore has a child for itself, of which up to four stay ready for the next one. The children of all modules are
+    forked from one zygote.
     """
 
     def __init__(
@@ -81,12 +67,12 @@ class Chores(Closing):
     ) -> None:
         if not module.startswith(_OURS):
             raise UsageError(f"chores are functions of moonbox, not of {module!r}")
-        self._program = module, arguments, ("moonbox", "msgspec", *packages)
+        self._module: _Module = module, arguments, packages
         self._memory = memory
         self._forks = hasattr(os, "fork") if forks is None else forks
         self._room = threading.BoundedSemaphore(_MOST)
         self._lock = threading.Lock()
-        self._idle: list[tuple[Any, _Child]] = []
+        self._idle: list[tuple[Any, Child]] = []
         self._closed = False
         weakref.finalize(self, _end_all, self._idle)
 
@@ -117,7 +103,7 @@ class Chores(Closing):
                 except BaseException:
                     child.end()
                     raise
-                if value is not _GONE:
+                if value is not GONE:
                     self._give_back(child, identity, fresh)
                     return value
                 if not used:
@@ -136,7 +122,7 @@ class Chores(Closing):
             self._closed = True
         _end_all(self._idle)
 
-    def _child(self, grant: Grant, fresh: bool) -> tuple[_Child, tuple[Any, ...], bool]:
+    def _child(self, grant: Grant, fresh: bool) -> tuple[Child, tuple[Any, ...], bool]:
         """A child with that grant, what identifies it, and whether it was used before."""
         identity = grant.identity()
         found = None
@@ -150,7 +136,7 @@ class Chores(Closing):
                     break
         return (found, identity, True) if found is not None else (self._start(grant), identity, False)
 
-    def _give_back(self, child: _Child, identity: tuple[Any, ...], fresh: bool) -> None:
+    def _give_back(self, child: Child, identity: tuple[Any, ...], fresh: bool) -> None:
         with self._lock:
             if not fresh and not self._closed:
                 self._idle.append((identity, child))
@@ -158,12 +144,14 @@ class Chores(Closing):
         if child is not None:
             child.end()
 
-    def _start(self, grant: Grant) -> _Child:
-        child = self._forked() if self._forks else _Child(_Pipes(_boot(*self._program, alone=True)))
+    def _start(self, grant: Grant) -> Child:
+        module, arguments, packages = self._module
+        alone = f"serve_alone({module!r}, {arguments!r}, {os.getpid()})"
+        child = self._forked() if self._forks else Child(Pipes(_boot(packages, alone)))
         try:
-            first = [self._program[0], self._memory, grant.read, grant.write, grant.opening]
+            first = [module, arguments, self._memory, grant.read, grant.write, grant.opening]
             layers = child.ask(_encode(first), _START_SECONDS, MIB, self._memory)
-            if layers is _GONE:
+            if layers is GONE:
                 raise ChoreFailed("did not start")
             child.layers = tuple(Layer(*layer) for layer in layers)
         except BaseException:
@@ -171,9 +159,10 @@ class Chores(Closing):
             raise
         return child
 
-    def _forked(self) -> _Child:
+    def _forked(self) -> Child:
         try:
-            source = _zygote(os.getpid(), *self._program)
+            source = _zygote(os.getpid())
+            source.load(self._module)
             ours, theirs = socket.socketpair()
             with theirs:
                 try:
@@ -183,170 +172,54 @@ class Chores(Closing):
                     raise
         except (WorkerError, OSError) as problem:
             raise ChoreFailed(f"did not start: {problem}") from None
-        return _Child(ours, source, control)
+        return Child(ours, source, control)
 
 
-def _end_all(idle: list[tuple[Any, _Child]]) -> None:
+def _end_all(idle: list[tuple[Any, Child]]) -> None:
     while idle:
         idle.pop()[1].end()
 
 
-_GONE = object()
-"""Instead of an answer: the child had ended, or its state had, before it began."""
-
-
-class _Channel(Protocol):
-    """What is used of a socket."""
-
-    def settimeout(self, seconds: float, /) -> None: ...
-    def sendall(self, data: bytes, /) -> None: ...
-    def recv(self, size: int, /) -> bytes: ...
-    def close(self) -> None: ...
-
-
-class _Child:
-    """A process that does chores, seen from the host, which does not trust it."""
-
-    def __init__(
-        self, channel: _Channel, source: ProcessSource | None = None, control: ZygoteControl | None = None
-    ) -> None:
-        self._channel, self._source, self._control = channel, source, control
-        self.layers: tuple[Layer, ...] = ()
-
-    def ask(self, request: bytes, seconds: float, most: int, memory: int) -> Any:
-        deadline = time.monotonic() + seconds
-        try:
-            try:
-                self._channel.settimeout(seconds)
-                self._channel.sendall(LENGTH.pack(len(request)) + request)
-                (length,) = LENGTH.unpack(self._exactly(LENGTH.size, deadline))
-                if length > most:
-                    raise ChoreFailed(f"answered with more than {most:,} bytes")
-                status, value = _decode(self._exactly(length, deadline))
-            except TimeoutError:
-                raise ChoreFailed(f"took longer than {seconds:.3g} seconds", late=True) from None
-            except (msgspec.MsgspecError, RecursionError):
-                raise ChoreFailed("sent an invalid answer") from None
-            return self._outcome(status, value, most, memory)
-        except OSError:
-            how = self.end()
-            if how in ("", describe_exit(0)):
-                return _GONE
-            raise ChoreFailed(f"ended without an answer: {how}") from None
-
-    def _outcome(self, status: str, value: Any, most: int, memory: int) -> Any:
-        if status == "ok":
-            return value
-        if status == "stale":
-            self.end()
-            return _GONE
-        if status == "error":
-            kind, message, code = (str(part)[:_LONGEST_WORDS] for part in value)
-            error = _ERRORS.get(kind, ToolError)
-            raise error(message) if error is UsageError else error(message, code=code)
-        if status == "large":
-            raise ChoreFailed(f"answered with more than {most:,} bytes")
-        if status == "memory":
-            raise ChoreFailed(f"needed more than {memory // MIB} MB")
-        raise ChoreFailed(f"failed: {one_line(str(value), 300)}")
-
-    def _exactly(self, size: int, deadline: float) -> bytes:
-        parts = bytearray()
-        while len(parts) < size:
-            self._channel.settimeout(max(0.001, deadline - time.monotonic()))
-            part = self._channel.recv(min(size - len(parts), MIB))
-            if not part:
-                raise ConnectionResetError
-            parts += part
-        return bytes(parts)
-
-    def end(self) -> str:
-        """End the process, whatever it is doing; words for how it had ended before."""
-        self._channel.close()
-        source, self._source = self._source, None
-        if source is not None and self._control is not None:
-            return source.kill(self._control)
-        return ""
-
-
-class _Pipes:
-    """The standard streams of a process of its own, where there is no fork; it is killed when time is over."""
-
-    def __init__(self, program: list[str]) -> None:
-        self._process = subprocess.Popen(
-            program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_least_environment(), cwd=os.sep
-        )
-        self._timer: threading.Timer | None = None
-        self._late = False
-
-    def settimeout(self, seconds: float) -> None:
-        self._stop_timer()
-        self._timer = threading.Timer(seconds, self._kill)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def sendall(self, data: bytes) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(data)
-        self._process.stdin.flush()
-
-    def recv(self, size: int) -> bytes:
-        assert self._process.stdout is not None
-        part = os.read(self._process.stdout.fileno(), size)
-        self._stop_timer()
-        if not part and self._late:
-            raise TimeoutError
-        return part
-
-    def close(self) -> None:
-        self._stop_timer()
-        self._process.kill()
-        for stream in (self._process.stdin, self._process.stdout):
-            assert stream is not None
-            with contextlib.suppress(OSError):
-                stream.close()
-        self._process.wait()
-
-    def _kill(self) -> None:
-        self._late = True
-        self._process.kill()
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-
 class _ChoreSource(ProcessSource):
-    """The zygote of one module."""
+    """The zygote of all chores, which loads a module when its first chore is asked for."""
 
-    def __init__(self, module: str, arguments: tuple[str, ...], packages: tuple[str, ...]) -> None:
+    reply_seconds = _START_SECONDS
+
+    def __init__(self) -> None:
         super().__init__({})
-        self._program = module, arguments, packages
+        self._loading = threading.Lock()
+        self._modules: list[_Module] = []
+
+    def load(self, module: _Module) -> None:
+        with self._loading:
+            if module not in self._modules:
+                self._modules = [*self._modules, module]
+                self.configure({"modules": [(*each, _folders(each[2])) for each in self._modules]})
 
     def _boot(self, fd: int, notes: int) -> list[str]:
-        return _boot(*self._program, f"{fd}, {notes}, ")
+        return _boot((), f"main({fd}, {notes})")
 
 
 @functools.cache
-def _zygote(pid: int, module: str, arguments: tuple[str, ...], packages: tuple[str, ...]) -> _ChoreSource:
-    """One for each process and module: a process that was forked from this one has zygotes of its own."""
-    source = _ChoreSource(module, arguments, packages)
+def _zygote(pid: int) -> _ChoreSource:
+    """One for each process: a process that was forked from this one has a zygote of its own."""
+    source = _ChoreSource()
     atexit.register(source.close)
     return source
 
 
-def _boot(
-    module: str, arguments: tuple[str, ...], packages: tuple[str, ...], ends: str = "", *, alone: bool = False
-) -> list[str]:
+def _boot(packages: tuple[str, ...], call: str) -> list[str]:
     """The command that starts a process for chores: only the folders of these packages are on its path."""
-    specs = [find_spec(name) for name in packages]
-    files = [(spec.submodule_search_locations or [spec.origin or ""])[0] for spec in specs if spec is not None]
-    folders = list(dict.fromkeys(str(file).rpartition(os.sep)[0] for file in files))
-    call = (
-        f"serve_alone({module!r}, {arguments!r}, {os.getpid()})" if alone else f"main({ends}{module!r}, {arguments!r})"
-    )
+    folders = _folders(("moonbox", "msgspec", *packages))
     start = f"import sys; sys.path += {folders!r}; from moonbox.worker import chore_process; chore_process.{call}"
     return [sys.executable, "-I", "-S", "-c", start]
+
+
+def _folders(packages: tuple[str, ...]) -> list[str]:
+    """The folders that these packages are in."""
+    specs = [find_spec(name) for name in packages]
+    files = [(spec.submodule_search_locations or [spec.origin or ""])[0] for spec in specs if spec is not None]
+    return list(dict.fromkeys(str(file).rpartition(os.sep)[0] for file in files))
 
 
 def _inode(path: str) -> tuple[int, int] | None:
@@ -355,8 +228,3 @@ def _inode(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def _least_environment() -> dict[str, str]:
-    """Windows starts no program without its own folder."""
-    return {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}

@@ -52,6 +52,8 @@ class WorkerSource(Protocol):
 class ProcessSource:
     """Workers forked from a zygote process, which is started when first needed and again if it dies."""
 
+    reply_seconds = REPLY_SECONDS
+
     def __init__(self, config: dict[str, Any] | None) -> None:
         self._config = config  # None until `configure` is called
         self._engine: dict[str, Any] = {}  # what the zygote has loaded
@@ -218,7 +220,7 @@ class ProcessSource:
         except (OSError, WorkerError) as problem:
             raise WorkerError(f"the zygote process did not start: {problem}") from problem
         self._unanswered = None
-        wait_at_most(self._socket, REPLY_SECONDS)
+        wait_at_most(self._socket, self.reply_seconds)
 
     def _exchange(self, request: tuple[Any, ...] | bytes, fds: tuple[int, ...]) -> Any:
         assert self._socket is not None
