@@ -294,3 +294,16 @@ def test_direct_calls_can_be_refused_to_clients_that_cannot_ask(driver: Driver, 
         refused = session.call("delete", {"name": "a"})
         assert refused.is_error
         assert "this client cannot ask for it; continue without it" in text(refused)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_person_allows_the_script(driver: Driver, tmp_path: Path, person: Person, mode: str) -> None:
+    config = CONFIG.partition("[mcp")[0] + '[sandbox]\nscripts = "approve"\n[serve]\ndirect_without_asking = true\n'
+    with opened(driver, tmp_path, config, mode, elicitation_callback=person.elicit) as session:
+        asked = person.will(YES, NO)
+        assert session.value("return tools.look{} .. '!'") == "nothing here!"
+        assert asked[0].message == "Run this script?\nreturn tools.look{} .. '!'\ntools that it names: look (reads)"
+        declined = session.lua("return 1")
+        assert "a person declined this script" in text(declined)
+    with opened(driver, tmp_path, config, mode) as session:
+        assert "the script needs approval, and this client cannot ask for it" in text(session.lua("return 1"))

@@ -43,6 +43,8 @@ _RUN_KEYS = (
     *("notes", "limits", "labels"),
 )
 
+_SCRIPT_KEYS = ("approval", "approval_by", "approval_reason", "original_source")
+
 
 class CallError(Struct, frozen=True):
     """Why a call failed. `detail` (the host's traceback) is only for the trail: scripts never see it."""
@@ -98,6 +100,8 @@ class Call(Struct, frozen=True):
     """Why they decided so."""
     original_arguments: Any = None
     """The arguments before the person edited them; None where nobody did."""
+    approval_rule: Mapping[str, Any] | None = None
+    """Which calls their decision "always" covers, by the arguments; None where it covers all."""
     spent: dict[str, Any] | None = None
     """What the tool reported that it spent, such as tokens."""
     tries: tuple[Try, ...] = ()
@@ -122,8 +126,9 @@ class Call(Struct, frozen=True):
         data["error"] = self.error and {**asdict(self.error), "data": to_jsonable(self.error.data)}
         for name in ("arguments", "result", "original_arguments"):
             data[name] = to_jsonable(data[name])
-        if self.spent is not None:
-            data["spent"] = self.spent
+        for name in ("spent", "approval_rule"):
+            if getattr(self, name) is not None:
+                data[name] = to_jsonable(getattr(self, name))
         if self.tries:
             data["tries"] = [asdict(each) for each in self.tries]
         return data
@@ -131,7 +136,7 @@ class Call(Struct, frozen=True):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Call:
         known = known_fields(cls, data)
-        for name in ("arguments", "original_arguments"):
+        for name in ("arguments", "original_arguments", "approval_rule", "spent"):
             known[name] = from_jsonable(known.get(name))
         if (result := data.get("result")) is not None:
             known["packed"] = pack(from_jsonable(result))
@@ -220,6 +225,12 @@ class Run(Struct, frozen=True):
     """What it was allowed to spend; None in records of earlier versions."""
     labels: dict[str, str] = {}
     """For whom it was, and why, as the host said."""
+    approval: str | None = None
+    """What a person decided about the script: "allowed", "always", "edited", "denied"; None when nobody was asked."""
+    approval_by: str = ""
+    approval_reason: str = ""
+    original_source: str = ""
+    """The script before the person edited it; empty where nobody did."""
     running: bool = False
     """The record is that of a run which has not ended yet."""
 
@@ -279,8 +290,9 @@ class Run(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON data: bytes, NaN and integer keys are tagged, so that `from_dict` gives the same Run back."""
+        names = _RUN_KEYS if self.approval is None else (*_RUN_KEYS, *_SCRIPT_KEYS)
         return {
-            **{name: getattr(self, name) for name in _RUN_KEYS},
+            **{name: getattr(self, name) for name in names},
             "values": to_jsonable(list(self.values)),
             "calls": [call.to_dict() for call in self.calls],
             "usage": self.usage.to_dict(),
@@ -354,6 +366,9 @@ def changed(run: Run, change: Callable[[Any], Any]) -> Run:
     return replace(
         run,
         source=change(run.source),
+        original_source=change(run.original_source),
+        approval_by=change(run.approval_by),
+        approval_reason=change(run.approval_reason),
         output=change(run.output),
         values=tuple(map(change, run.values)),
         calls=tuple(_changed_call(call, change) for call in run.calls),
@@ -366,7 +381,7 @@ def changed(run: Run, change: Callable[[Any], Any]) -> Run:
 def _changed_call(call: Call, change: Callable[[Any], Any]) -> Call:
     """The same for a call. The name of its tool stays: an argument that is hidden must not hide what was called."""
     error = call.error and _with(call.error, ("code", "message", "data", "detail"), change)
-    names = ("arguments", "original_arguments", "approval_by", "approval_reason", "spent")
+    names = ("arguments", "original_arguments", "approval_by", "approval_reason", "approval_rule", "spent")
     tries = tuple(_with(each, ("message",), change) for each in call.tries)
     return _with(replace(call, packed=repacked(call, change), error=error, tries=tries), names, change)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.cli.output import forget_typed, is_terminal, user_name
 from moonbox.cli.run_options import json_or_text
 from moonbox.errors import Denied
-from moonbox.runs.decisions import Decision
+from moonbox.runs.decisions import Decision, about_script
 from moonbox.threads import in_thread
 from moonbox.wording import counted, visible
 
@@ -150,6 +150,8 @@ class Approver:
             text.append(f"\n  its definition has changed since you chose always: {parts}", "bold red")
         arguments = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}
         left_out = 0
+        for line in about_script(call) if call.kind == "script" else ():
+            text.append(f"\n  {visible(line, keep='')}", "yellow")
         for name, value in arguments.items():
             written = json.dumps(value, ensure_ascii=False, default=str)
             cut = max(0, len(written) - _LONGEST) if shortened else 0

@@ -51,6 +51,8 @@ class SandboxSettings:
     """Of results that are nothing but a failure: `return` gives scripts the data, `raise` makes an error of it."""
     check: bool = True
     """Look at each script first, and do not run one that cannot work."""
+    scripts: Literal["auto", "approve"] = "auto"
+    """approve: a person must allow each script before it runs; scripts that are tools are not asked about."""
     require: tuple[str, ...] = ()
     """Layers of the jail without which nothing starts, such as `seccomp`; `moonbox doctor` lists them."""
 

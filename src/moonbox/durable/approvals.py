@@ -27,11 +27,11 @@ import msgspec
 
 from moonbox.durable.questions import EXPIRED, WITHDRAWN, Questions
 from moonbox.errors import Denied, JournalError, UsageError
-from moonbox.runs.decisions import Decision
+from moonbox.runs.allowances import definition_of
+from moonbox.runs.decisions import Decision, effect
 from moonbox.runs.options import check_callbacks
 from moonbox.threads import asked, in_thread
-from moonbox.tools.tool import fingerprint
-from moonbox.values import from_jsonable, to_jsonable
+from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -79,6 +79,12 @@ class Question:
     changed: DefinitionChange | None
     labels: Mapping[str, str]
     """The labels of the run: for whom it is."""
+    kind: Literal["call", "script"] = "call"
+    """script: whether the script may run; it is `arguments["script"]` too, where an answer may change it."""
+    tools: tuple[Mapping[str, str], ...] = ()
+    """The tools that a script names: `tool`, `description`, and its `effect`: reads, changes or destroys."""
+    findings: tuple[Mapping[str, Any], ...] = ()
+    """What the check of a script found."""
     expires: float | None = None
     """When it counts as denied; None where its approver decides that."""
 
@@ -100,6 +106,11 @@ class Question:
             asked=time(),
             changed=changed or (DefinitionChange(call.changed, ()) if call.changed else None),
             labels=dict(call.labels),
+            kind=call.kind,
+            tools=tuple(
+                {"tool": each.path, "description": each.description, "effect": effect(each)} for each in call.named
+            ),
+            findings=tuple(found.to_dict() for found in call.findings),
         )
 
     @classmethod
@@ -285,13 +296,12 @@ class JournalApprover:
             seconds = kept.expires - kept.asked
             message = f"nobody answered the approval of '{call.tool}' within {seconds:g} seconds; it has expired"
             raise Denied(message, code="approval_unavailable")
-        arguments = from_jsonable(decision.get("arguments"))
         if "changes" in decision:
-            arguments = {**call.arguments, **decision["changes"]}
-        return Decision(decision["kind"], decision.get("reason", ""), arguments, decision.get("by", ""))
+            decision = {**decision, "arguments": to_jsonable({**call.arguments, **decision["changes"]})}
+        return Decision.from_dict(decision)
 
     def _keep(self, questions: Questions, call: ToolCall) -> KeptQuestion:
-        definition = {} if call.definition is None else fingerprint(call.definition)
+        definition = {} if call.definition is None else definition_of(call)
         shown = Question.of(call).to_dict()
         identity = [call.tool, definition, shown["arguments"]]
         mark = sha256(msgspec.json.encode(identity, order="deterministic")).hexdigest()

@@ -58,7 +58,7 @@ class ReplHistory:
             self.journal = ReplJournal(journal, held)
         if self._worker.loss_unseen:
             self.journal.reset()
-        record.approve = self.ask
+        record.approve = record.approve_script = self.ask
         record.journal = run_journal = RunJournal(self.journal, record, recorded, decisions)
         if recorded is None:
             environment = runner.toolbox, runner.additions, record.language, settings.features
@@ -69,7 +69,8 @@ class ReplHistory:
         from moonbox.durable.approvals import JournalApprover  # loads asyncio
 
         settings, secrets = self._runner.settings, self._runner.services.records.secrets
-        return await JournalApprover(self._journal, settings.approval_seconds, settings.approve, secrets)(call)
+        approve = settings.approve if call.kind == "call" else settings.script_approver
+        return await JournalApprover(self._journal, settings.approval_seconds, approve, secrets)(call)
 
     def reset(self) -> None:
         """What scripts had defined is gone."""
@@ -215,6 +216,8 @@ class ReplHistory:
             runner.media.keep(medium)
         assert self.journal is not None
         self.journal.media, _ = runner.media.since(self.journal.media)
+        for allowance in recorded.allowances:
+            runner.allowances.keep(allowance)
         if options is None:
             options = merged(runner.options, {"limits": Limits(**begin.limits), "labels": begin.labels})
         return runner.begin(link, begin.source, (options, begin.inputs), recorded, decisions)

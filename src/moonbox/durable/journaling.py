@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from moonbox.durable.records import Record
     from moonbox.durable.store import Held
     from moonbox.limits import Limits
+    from moonbox.runs.allowances import Allowance
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.clock import RunClock
     from moonbox.runs.environment import Additions
-    from moonbox.runs.record import RunRecord
+    from moonbox.runs.record import RunRecord, ScriptApproval
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
     from moonbox.values import Packed
@@ -280,7 +281,11 @@ class RunJournal:
 
     def approved(self, entry: CallEntry) -> None:
         """A person has allowed the call. Written at once: its tool is invoked next."""
-        self.put([Approved(call=entry.id, approval=entry.approval or "")])
+        self.put([Approved(call=entry.id, approval=entry.approval or "", allowance=entry.allowance)])
+
+    def decided(self, said: ScriptApproval, allowance: Allowance | None) -> None:
+        """A person has decided about the script. Written before anything that it does."""
+        self._add(Approved(call=0, approval=said.approval, allowance=allowance, script=said))
 
     def take(self) -> list[Record]:
         """What has happened since the last time, to be written with `put`."""

@@ -15,8 +15,10 @@ from moonbox.values import pack
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from moonbox.runs.allowances import Allowance
     from moonbox.runs.call_entry import CallResult
     from moonbox.runs.environment import Additions
+    from moonbox.runs.record import ScriptApproval
     from moonbox.tools.toolbox import Toolbox
 
     Item = tuple[int, str, list[Any]]
@@ -58,6 +60,8 @@ class RecordedRun:
         self.calls: list[CallsAsked] = []
         self.answers: list[Answers] = []
         self.approved: set[int] = set()
+        self.allowances: list[Allowance] = []
+        self.script: ScriptApproval | None = None
         self.media: list[Medium] = []
         self.end: End | None = None
         self.is_cut = False
@@ -70,6 +74,9 @@ class RecordedRun:
             self.answers.append(record)
         elif isinstance(record, Approved):
             self.approved.add(record.call)
+            self.script = record.script or self.script
+            if record.allowance is not None:
+                self.allowances.append(record.allowance)
         elif isinstance(record, Medium):
             self.media.append(record)
         elif isinstance(record, End) and record.run == self.begin.run:
@@ -88,7 +95,13 @@ class RecordedRun:
     @property
     def was_admitted(self) -> bool:
         """Whether the check had let it run: what its tools are today says nothing of it."""
-        return self.end is None or self.end.outcome != "check"
+        declined = self.script is not None and self.script.approval == "denied"
+        return self.end is None or (self.end.outcome != "check" and not declined)
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing is known but that it began: a person may have been asked about its script."""
+        return self.end is None and not self.calls
 
     def leave_out(self) -> None:
         """From now on, no replay runs it again."""

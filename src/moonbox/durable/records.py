@@ -7,6 +7,8 @@ from typing import Any
 from msgspec import Struct, msgpack
 
 from moonbox.audit.records import CallError  # noqa: TC001 - the decoder needs it
+from moonbox.runs.allowances import Allowance  # noqa: TC001 - as above
+from moonbox.runs.record import ScriptApproval  # noqa: TC001 - as above
 
 
 class Environment(Struct, tag="environment", frozen=True, kw_only=True):
@@ -74,10 +76,15 @@ class Answers(Struct, tag="answers", frozen=True, kw_only=True):
 
 
 class Approved(Struct, tag="approved", frozen=True, kw_only=True):
-    """A person has allowed a call: from here on its tool may have been invoked."""
+    """A person has allowed a call, or decided about the script: from here on its tool may have been invoked."""
 
     call: int
+    """0: the script as a whole."""
     approval: str
+    allowance: Allowance | None = None
+    """What they allowed besides."""
+    script: ScriptApproval | None = None
+    """What they said of the script."""
 
 
 class End(Struct, tag="end", frozen=True, kw_only=True):

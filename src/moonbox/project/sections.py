@@ -110,6 +110,7 @@ def read_sandbox(config: Config) -> dict[str, Any]:
 
     settings = dict(vars(config.read(SandboxSettings, "sandbox")))
     settings["language"] = settings["language"] or DEFAULT_LANGUAGE
+    settings["approve_script"] = settings.pop("scripts") == "approve"
     with in_section(config, "sandbox"):
         names = ("language", "isolation", "failures", "min_workers", "max_workers")
         check_options(limits=None, features=settings["lua_features"], **{name: settings[name] for name in names})

@@ -124,6 +124,9 @@ class AwaitedDriver:
         execution, link = self._execution, self._link
         frames = 0
         self._act()
+        if execution.asking is not None:
+            await self._until_allowed()
+            self._act()
         while not execution.over:
             execution.frame(*await link.areceive())
             if not execution.over:
@@ -131,6 +134,20 @@ class AwaitedDriver:
             frames += 1
             if frames % _FRAMES_IN_A_ROW == 0:
                 await asyncio.sleep(0)
+
+    async def _until_allowed(self) -> None:
+        """Until a person has said whether the script may run. The worker has nothing to say before, but it may end."""
+        gone = asyncio.ensure_future(self._link.areceive())
+        try:
+            while self._execution.asking is not None and not self._execution.over:
+                waiting = {gone, *self._tasks, *([] if self._writer is None else [self._writer])}
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                if gone.done():
+                    gone.result()
+                    raise WorkerError("the worker sent a frame before it was asked for anything")
+        finally:
+            gone.cancel()
+            await asyncio.wait({gone})
 
     async def _drain(self) -> None:
         """The worker's host is gone: take the results of the calls under way, which are not made again elsewhere."""

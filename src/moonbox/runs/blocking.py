@@ -256,6 +256,7 @@ class BlockingDriver:
         while not execution.over:
             if done:
                 self._collect()
+                continue  # that may be the end: a person has declined the script
             if execution.interrupted:
                 execution.stop(REASON_CANCELLED, monotonic())
             if len(starting) == 1 == len(opened) and not execution.stopping:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from moonbox.audit.telemetry import CallSpan
-    from moonbox.runs.decisions import Answer, Decision
+    from moonbox.runs.allowances import Allowance
+    from moonbox.runs.decisions import Answer, Decision, ToolCall
     from moonbox.runs.recording import RecordedAnswer
     from moonbox.runs.slots import RunningCall
     from moonbox.values import Packed
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     """A call's status, its value, and its error."""
 
 
-_APPROVALS = {"allow": "allowed", "always": "always", "edit": "edited", "deny": "denied"}
+APPROVALS = {"allow": "allowed", "always": "always", "edit": "edited", "deny": "denied"}
 _LONGEST_NAME, _LONGEST_REASON = 200, 2_000
 
 
@@ -60,6 +61,16 @@ class CallEntry:
     """What the tool reported that it spent."""
     tries: tuple[Try, ...] = ()
     """Where the tool was tried again."""
+    rule: Mapping[str, Any] | None = None
+    """Which calls the decision covers, by their arguments."""
+    allowance: Allowance | None = None
+    """What the person allowed besides this call."""
+    question: ToolCall | None = None
+    """It is no call of the script, but the question whether the script may run."""
+    edited: dict[str, Any] | None = None
+    """What the person wrote in place of its arguments."""
+    on_answer: Callable[[ToolError | None], object] | None = None
+    """Takes the answer of such a question."""
 
     def __init__(
         self,
@@ -115,7 +126,7 @@ class CallEntry:
 
     def decide(self, decision: Decision) -> None:
         """A person has decided about it."""
-        self.approval = _APPROVALS[decision.kind]
+        self.approval, self.rule = APPROVALS[decision.kind], decision.when
         self.approval_by, self.approval_reason = decision.by[:_LONGEST_NAME], decision.reason[:_LONGEST_REASON]
 
     def report(self, spent: Mapping[str, Any]) -> None:
@@ -159,6 +170,7 @@ class CallEntry:
             approval_by=self.approval_by,
             approval_reason=self.approval_reason,
             original_arguments=self.original_arguments,
+            approval_rule=self.rule,
             retry_of=self.retry_of,
             batch=self.batch,
             spent=self.spent,

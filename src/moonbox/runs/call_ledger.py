@@ -123,6 +123,10 @@ class CallLedger:
         """Take the result of a call. It is ignored where the call has been answered or cancelled before."""
         if self.open.pop(entry.id, None) is None:
             return
+        if entry.on_answer is not None:
+            entry.close(status, packed, error)
+            entry.on_answer(error)
+            return
         if entry.failures_before:
             self._find_retry(entry)
         entry.close(status, packed, error)

@@ -12,9 +12,12 @@ from time import monotonic, time
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec.structs import replace
+
 from moonbox.audit.records import Try
 from moonbox.errors import ArgumentError, Denied, JournalError, ToolError, UsageError
 from moonbox.media import ACTIVE_STORE, MediaStore
+from moonbox.runs.allowances import Allowances
 from moonbox.runs.call_entry import call_key, failure, tool_error
 from moonbox.runs.clock import CLOCK
 from moonbox.runs.decisions import Answer, Decision, ToolCall
@@ -26,7 +29,6 @@ from moonbox.threads import Contained
 from moonbox.tools.binding import named_arguments
 from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, convert, to_tool_error
-from moonbox.tools.tool import changed_parts, fingerprint
 from moonbox.values import Packed, ValueLimits
 from moonbox.wording import counted
 
@@ -87,7 +89,7 @@ class CallPath:
         toolbox: Toolbox,
         additions: Additions,
         limits: Limits,
-        always: dict[str, tuple[dict[str, str], Decision]] | None = None,
+        allowances: Allowances | None = None,
         media: MediaStore | None = None,
         *,
         direct: bool = False,
@@ -105,8 +107,7 @@ class CallPath:
         self._services = services
         self._direct = direct
         self._first = 0 if direct else settings.language.first_index  # the number of the first element of a list
-        # The definitions, by the tools' paths, of which a person said "always": a changed one is another tool.
-        self._always = {} if always is None else always
+        self._allowances = Allowances() if allowances is None else allowances
 
     @cached_property
     def docs(self) -> Docs:
@@ -139,6 +140,9 @@ class CallPath:
         token = ACTIVE_STORE.set(self.media)
         try:
             try:
+                if entry.question is not None:
+                    await self._decide(entry.question, entry, run, executor)
+                    return "ok", None, None
                 target = self.prepare(entry)
                 running = entry.running = services.running_calls.enter(entry)
                 packed = await self._call(target, entry, run, executor)
@@ -173,9 +177,7 @@ class CallPath:
         except ToolError as error:
             return failure(error)
 
-    def view(
-        self, tool: Tool | None, entry: CallEntry, run: RunRecord, result: Any = None, changed: tuple[str, ...] = ()
-    ) -> ToolCall:
+    def view(self, tool: Tool | None, entry: CallEntry, run: RunRecord, result: Any = None) -> ToolCall:
         """The call as people, middleware and step-by-step callers see it."""
         return ToolCall(
             tool=entry.tool,
@@ -188,7 +190,6 @@ class CallPath:
             id=entry.id,
             source="" if self._direct else run.source,
             language=self.language.name,
-            changed=changed,
             context=run.context,
             labels=run.labels,
         )
@@ -350,41 +351,46 @@ class CallPath:
         )
 
     async def _approved(self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor) -> None:
-        """Ask the person, unless they said "always" about the tool as it is defined now."""
-        now = fingerprint(tool)
-        before, decision = self._always.get(tool.path, (None, None))
-        if decision is None or before != now:
-            changed = changed_parts(before, now) if before is not None else ()
-            decision = await self._ask(tool, entry, run, executor, changed)
-        if decision.kind == "always":
-            self._always[tool.path] = now, decision
-        entry.decide(decision)
-        if decision.kind == "deny":
-            raise Denied(
-                f"a person declined this call{': ' + decision.reason if decision.reason else ''}",
-                code="approval_denied",
-            )
+        decision = await self._decide(self.view(tool, entry, run), entry, run, executor)
         if decision.kind == "edit":
             entry.original_arguments = entry.arguments
             entry.arguments = self._bound(dict(decision.arguments or {}), tool)
         if (journal := run.journal) is not None:
             await executor.invoke(lambda: journal.approved(entry), entry)
 
-    async def _ask(
-        self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor, changed: tuple[str, ...]
-    ) -> Decision:
+    async def _decide(self, call: ToolCall, entry: CallEntry, run: RunRecord, executor: Executor) -> Decision:
+        """What a person says, or has said before, about a call or a script; raises Denied where they decline it."""
+        decision, changed = self._allowances.find(call)
+        if decision is None:
+            decision = await self._ask(replace(call, changed=changed), entry, run, executor)
+            if decision.kind == "always":
+                entry.allowance = self._allowances.add(call, decision)
+        entry.decide(decision)
+        if decision.kind == "deny":
+            declined = f"a person declined this {call.kind}"
+            message = f"{declined}: {decision.reason}" if decision.reason else declined
+            raise Denied(message, code="approval_denied")
+        if decision.kind == "edit":
+            entry.edited = dict(decision.arguments or {})
+        return decision
+
+    async def _ask(self, call: ToolCall, entry: CallEntry, run: RunRecord, executor: Executor) -> Decision:
         """Ask the person. The run's clock stands still for that time."""
-        approve = run.approve
+        approve = run.approve if call.kind == "call" else run.approve_script
+        what = f"the tool '{call.tool}'" if call.kind == "call" else "the script"
         if approve is None:
             entry.approval = "denied"
             raise Denied(
-                f"the tool '{tool.path}' needs a person's approval, and nobody can be asked here; go on without it",
+                f"{what} needs a person's approval, and nobody can be asked here; go on without it",
                 code="approval_unavailable",
             )
         try:
             with run.clock.standing_still():
-                asked = self.view(tool, entry, run, changed=changed)
-                return Decision.of(await executor.ask(approve, asked, entry))
+                decision = Decision.of(await executor.ask(approve, call, entry))
+            edits_script = call.kind == "script" and decision.kind == "edit"
+            if edits_script and not isinstance((decision.arguments or {}).get("script"), str):
+                raise UsageError("a script is edited with edit({'script': …})")
+            return decision
         except ToolError:  # it was raised for the script
             raise
         except JournalError as problem:  # which does not answer for the person: the run can be resumed
@@ -393,8 +399,7 @@ class CallPath:
             raise
         except Exception as problem:
             raise Denied(
-                f"the tool '{tool.path}' needs a person's approval, and the host could not ask for it; "
-                "go on without it",
+                f"{what} needs a person's approval, and the host could not ask for it; go on without it",
                 code="approval_unavailable",
             ) from problem
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from moonbox.errors import UsageError
-from moonbox.values import to_jsonable
+from moonbox.values import from_jsonable, to_jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
 
+    from moonbox.findings import Finding
     from moonbox.tools.tool import Tool
+
+_NUMBERS = ("maximum", "minimum")
+_RULES: dict[str, Any] = {"const": object, "enum": list | tuple, **dict.fromkeys(_NUMBERS, int | float)}
 
 
 class Decision(Struct, frozen=True):
@@ -25,16 +31,55 @@ class Decision(Struct, frozen=True):
     arguments: Mapping[str, Any] | None = None
     by: str = ""
     """Who decided, for the trail."""
+    when: Mapping[str, Mapping[str, Any]] | None = None
+    """Of "always": which later calls it covers, by their arguments: `{"cents": {"maximum": 10000}}`. See `always`."""
+    scope: Literal["repl", "run"] = "repl"
+    """Of "always": whether it holds for the Repl, or only for the run."""
 
     def __post_init__(self) -> None:
         for name in ("reason", "by"):
             if not isinstance(getattr(self, name), str):
                 raise UsageError(f"`{name}` of a Decision must be a string, not {getattr(self, name)!r}")
+        if self.scope not in ("repl", "run"):
+            raise UsageError(f"`scope` of a Decision must be 'repl' or 'run', not {self.scope!r}")
+        _check_rule(self.when)
+
+    @classmethod
+    def always(
+        cls,
+        *,
+        when: Mapping[str, Mapping[str, Any]] | None = None,
+        scope: Literal["repl", "run"] = "repl",
+        by: str = "",
+        reason: str = "",
+    ) -> Decision:
+        """Allow this call, and later calls of the same tool, as long as its definition stays.
+
+        With `when`, only those whose arguments fit: `const` (equal), `enum` (one of), `maximum`, `minimum`.
+        Arguments that it does not name may be anything.
+        """
+        return cls("always", reason, by=by, when=when, scope=scope)
+
+    def covers(self, arguments: Any) -> bool:
+        """Whether it holds for a later call with these arguments."""
+        if not self.when:
+            return True
+        if not isinstance(arguments, Mapping):
+            return False
+        return all(name in arguments and _fits(arguments[name], rule) for name, rule in self.when.items())
 
     def to_dict(self) -> dict[str, Any]:
         """For a journal."""
-        given = {} if self.arguments is None else {"arguments": to_jsonable(dict(self.arguments))}
-        return {"kind": self.kind, "reason": self.reason, "by": self.by, **given}
+        given = {name: getattr(self, name) for name in ("arguments", "when") if getattr(self, name) is not None}
+        data = {"kind": self.kind, "reason": self.reason, "by": self.by, **to_jsonable(given)}
+        return data if self.scope == "repl" else {**data, "scope": self.scope}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Decision:
+        """The inverse."""
+        given = from_jsonable({name: data[name] for name in ("arguments", "when") if data.get(name) is not None})
+        known = {name: data[name] for name in ("reason", "by", "scope") if name in data}
+        return cls(data["kind"], **known, **given)
 
     @classmethod
     def of(cls, answer: Any) -> Decision:
@@ -83,7 +128,7 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     """A call as middleware, approve callbacks and step-by-step callers see it."""
 
     tool: str
-    """The path of the tool, as in `Call.tool`, or the name of a function added with `define`."""
+    """The path of the tool, as in `Call.tool`, or the name of a function added with `define`; "script" for a script."""
     definition: Tool | None
     """The tool itself; None for a function."""
     arguments: Mapping[str, Any]
@@ -103,6 +148,12 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     """What the tool finds as `Context.extra`."""
     labels: Mapping[str, str] = {}
     """The labels of the run."""
+    kind: Literal["call", "script"] = "call"
+    """script: the question is whether `arguments["script"]` may run, before anything has; edit it by that name."""
+    named: tuple[Tool, ...] = ()
+    """The tools that the script names."""
+    findings: tuple[Finding, ...] = ()
+    """What the check of the script found."""
     question: str = ""
     """For `approve`: the id under which the journal keeps the question; empty without a journal."""
 
@@ -126,9 +177,16 @@ class ToolCall(Struct, frozen=True, kw_only=True):
         """Let the call go on. `by` and `reason` are for the trail: who decided, and why."""
         return Decision("allow", reason, by=by)
 
-    def always(self, *, by: str = "", reason: str = "") -> Decision:
-        """Allow this call, and every later call of the same tool in this Repl, as long as its definition stays."""
-        return Decision("always", reason, by=by)
+    def always(
+        self,
+        *,
+        when: Mapping[str, Mapping[str, Any]] | None = None,
+        scope: Literal["repl", "run"] = "repl",
+        by: str = "",
+        reason: str = "",
+    ) -> Decision:
+        """Allow this call, and later ones: see `Decision.always`. A script: while its tools stay."""
+        return Decision.always(when=when, scope=scope, by=by, reason=reason)
 
     def edit(self, arguments: Mapping[str, Any], *, by: str = "", reason: str = "") -> Decision:
         """Allow it with other arguments."""
@@ -144,3 +202,45 @@ class Middleware(Struct, frozen=True):
 
     before: Callable[[ToolCall], Any | Awaitable[Any]] | None = None
     after: Callable[[ToolCall], Any | Awaitable[Any]] | None = None
+
+
+def effect(tool: Tool) -> str:
+    """What a tool does to the world, in one word, as far as it says so."""
+    return "reads" if tool.hints.read_only else "destroys" if tool.hints.destructive else "changes"
+
+
+def about_script(call: ToolCall) -> list[str]:
+    """The tools that a script names and what its check found, in lines of text."""
+    named = ", ".join(f"{tool.path} ({effect(tool)})" for tool in call.named) or "none"
+    return [f"tools that it names: {named}", *(f"line {found.line}: {found.message}" for found in call.findings)]
+
+
+def _check_rule(when: Any) -> None:
+    if when is None:
+        return
+    if not isinstance(when, Mapping) or not all(isinstance(rule, Mapping) and rule for rule in when.values()):
+        example = '{"cents": {"maximum": 100}}'
+        raise UsageError(f"`when` must have a rule for each argument, such as {example}; not {when!r}")
+    for name, rule in when.items():
+        for key, value in rule.items():
+            if key not in _RULES or not isinstance(value, _RULES[key]) or (key in _NUMBERS and isinstance(value, bool)):
+                raise UsageError(
+                    f"`when`: {name!r} has an invalid rule {key}: {value!r}; possible are {', '.join(_RULES)}"
+                )
+
+
+def _fits(value: Any, rule: Mapping[str, Any]) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if ("maximum" in rule and not (is_number and value <= rule["maximum"])) or (
+        "minimum" in rule and not (is_number and value >= rule["minimum"])
+    ):
+        return False
+    written = _written(value)
+    return ("const" not in rule or written == _written(rule["const"])) and (
+        "enum" not in rule or any(written == _written(each) for each in rule["enum"])
+    )
+
+
+def _written(value: Any) -> str:
+    """A value as text: `True` and `1` differ, and so do `1` and `"1"`."""
+    return json.dumps(to_jsonable(value), sort_keys=True)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ScriptError, ToolError, WorkerError
 from moonbox.languages.registry import EngineError
+from moonbox.runs.call_entry import CallEntry
 from moonbox.runs.call_ledger import CallLedger
 from moonbox.runs.messages import read_calls, read_cancelled, read_done, read_value
 from moonbox.worker import protocol
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.audit.telemetry import Telemetry
-    from moonbox.runs.call_entry import CallEntry
+    from moonbox.runs.decisions import ToolCall
     from moonbox.runs.options import RunOptions
     from moonbox.runs.record import RunRecord
     from moonbox.worker.link import Link
@@ -66,6 +67,8 @@ class Execution:
     """How often it did."""
     options: RunOptions
     """What the run was given."""
+    asking: CallEntry | None = None
+    """The question whether the script may run; None where it is answered, or nobody is asked."""
     _unsent = b""
     _error: ScriptError | None = None
     _stop_until = _kill_at = _cpu_before_stop = 0.0
@@ -99,6 +102,19 @@ class Execution:
         self.record.native = link.native
         self.clock.worker = link
         self._unsent = data
+
+    def ask(self, question: ToolCall, answered: Callable[[CallEntry, ToolError | None], object]) -> None:
+        """Have the driver ask a person whether the script may run, as it performs a call. Nothing is sent before."""
+        entry = self.asking = CallEntry(0, "script", [], index=0, batch=0, size=0, run_id=self.record.id)
+        entry.question = question
+
+        def take(error: ToolError | None) -> None:
+            self.asking = None
+            answered(entry, error)
+
+        entry.on_answer = take
+        self.ledger.open[entry.id] = entry
+        self.ledger.starting.append(entry)
 
     def refuse(self, error: EngineError | ScriptError) -> None:
         """The script cannot be run; nothing is sent to the worker."""
@@ -173,14 +189,20 @@ class Execution:
 
     def stop(self, reason: int, now: float) -> None:
         """End the run: the script has a moment to stop by itself, and gets no more answers."""
-        if not self.stopping and not self.over:
+        if self.asking is not None and not self.over:  # the worker has nothing to stop
+            self.stopping = reason
+            self.ledger.cancel_starting()
+            self.ledger.leave_all()
+            self.ledger.open.clear()
+            self.refuse(EngineError("stop", limit=_REASONS[reason]))
+        elif not self.stopping and not self.over:
             self.stopping = self.interrupting = reason
             self._stop_until, self._kill_at = now + GRACE, now + LONGEST_GRACE
             self._cpu_before_stop = self.clock.worker_time() or 0.0
             self._unsent += protocol.frame(protocol.HALT, bytes((reason,)))
             self.ledger.cancel_starting()
-            if reason == protocol.REASON_CANCELLED and self.record.journal is not None:
-                self.record.journal.stop_waiting()
+        if reason == protocol.REASON_CANCELLED and self.record.journal is not None:
+            self.record.journal.stop_waiting()
 
     def lose(self, problem: WorkerError, status: str = "", *, closed: bool = False, host_lost: bool = False) -> None:
         """The worker is gone: by itself, or ended for what it did. `closed`: the host closed the link first.

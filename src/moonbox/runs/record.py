@@ -6,6 +6,8 @@ from codecs import getincrementaldecoder
 from time import time
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from moonbox.audit.answer import line_naming
 from moonbox.audit.records import Run, Usage
 from moonbox.compact import short
@@ -30,6 +32,19 @@ _LONGEST_SHOWN = 10_000
 _MOST_NOTES = 100
 _NEARLY_ALL = 0.8
 """The part of a run's time from which on one call is what took it."""
+
+
+class ScriptApproval(Struct, frozen=True):
+    """What a person said of a script, before it ran."""
+
+    approval: str
+    """As `Call.approval` has it."""
+    by: str = ""
+    reason: str = ""
+    original: str = ""
+    """The script before they edited it."""
+    source: str = ""
+    """The edited one."""
 
 
 class RunRecord:
@@ -58,6 +73,10 @@ class RunRecord:
     """Takes the run down, so that another process can continue it."""
     approve: Callable[[ToolCall], Any] | None = None
     """Asked before a call of a tool whose policy is "approve"."""
+    approve_script: Callable[[ToolCall], Any] | None = None
+    """Asked before the script runs."""
+    approval: ScriptApproval | None = None
+    """What a person said of the script."""
     progress: Progress | None = None
     """How far the script said that it is."""
     on_progress: Callable[[Progress], None] | None = None
@@ -115,12 +134,20 @@ class RunRecord:
             seed=self.seed,
             limits=self.calls.limits,
             labels=self.labels,
+            **self._of_script(),
         )
 
     @property
     def output(self) -> str:
         """What was printed so far."""
         return b"".join(self._output).decode("utf-8", "replace")
+
+    def _of_script(self) -> dict[str, Any]:
+        said = self.approval
+        if said is None:
+            return {}
+        texts = {"approval_by": said.by, "approval_reason": said.reason, "original_source": said.original}
+        return {"approval": said.approval, **texts}
 
     def print(self, data: bytes) -> None:
         """Add printed output."""
@@ -216,4 +243,5 @@ class RunRecord:
             media=media.found_in([*self._shown.values(), *values]) if media.kept else (),
             limits=self.calls.limits,
             labels=self.labels,
+            **self._of_script(),
         )

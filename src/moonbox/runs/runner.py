@@ -14,8 +14,9 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import JournalError, MoonboxError, UsageError, WorkerError
+from moonbox.errors import JournalError, MoonboxError, ScriptError, UsageError, WorkerError
 from moonbox.media import MediaStore
+from moonbox.runs.allowances import Allowances, script_question
 from moonbox.runs.blocking import BlockingDriver
 from moonbox.runs.calls import CallPath
 from moonbox.runs.clock import RunClock
@@ -23,7 +24,7 @@ from moonbox.runs.environment import lower_inputs
 from moonbox.runs.execution import Execution
 from moonbox.runs.held_worker import HeldWorker
 from moonbox.runs.options import merged
-from moonbox.runs.record import RunRecord
+from moonbox.runs.record import RunRecord, ScriptApproval
 from moonbox.runs.script_check import ScriptCheck
 from moonbox.worker import protocol
 
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from moonbox.audit.records import Run
+    from moonbox.errors import ToolError
     from moonbox.limits import Limits
-    from moonbox.runs.call_entry import CallResult
-    from moonbox.runs.decisions import Decision
+    from moonbox.runs.call_entry import CallEntry, CallResult
     from moonbox.runs.environment import Additions
     from moonbox.runs.options import RunOptions
     from moonbox.runs.recording import History, Recorded, RunRecorder
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
     from moonbox.tools.toolbox import Toolbox
     from moonbox.worker.link import Link
 
-    Given = tuple[RunOptions, list[tuple[str, Any]]]
+    Inputs = list[tuple[str, Any]]
+    Given = tuple[RunOptions, Inputs]
     """What a run is given: its options, and its inputs as plain values."""
     Again = Callable[[Link], Execution]
     """Begins a recorded run again."""
@@ -94,7 +96,7 @@ class Runner:
         self.check = ScriptCheck(settings, services.tools, toolbox, check)
         self.media = MediaStore()
         self._before_write = before_write
-        self._always: dict[str, tuple[dict[str, str], Decision]] = {}
+        self.allowances = Allowances()
         self._sources: deque[tuple[int, str]] = deque(maxlen=_KEPT_SOURCES)
 
     # From the script to the record
@@ -133,7 +135,8 @@ class Runner:
             if self.worker.asleep:
                 link = await unbroken(self.recorded().wake)
             begin = again or partial(self.begin, source=source, given=given)
-            writes_first = self.history is not None and self.history.writes_first
+            asks = bool(self.settings.approve_script)
+            writes_first = self.history is not None and (asks or self.history.writes_first)
             execution = await unbroken(partial(begin, link)) if writes_first else begin(link)
             while not execution.over:
                 await AwaitedDriver(link, execution, self.services.threads).run()
@@ -198,7 +201,8 @@ class Runner:
             state_lost_before=worker.loss_unseen or self.left_out,
         )
         record.give(settings.context, options)
-        record.approve, record.on_progress = settings.approve, options.get("on_progress")
+        record.approve, record.approve_script = settings.approve, settings.script_approver
+        record.on_progress = options.get("on_progress")
         if repeats and limits.timeout is not None:  # this machine may be slower, or stall
             record.clock = RunClock(_REPLAY_SECONDS + _SLOWER * limits.timeout)
         if not repeats:
@@ -211,17 +215,70 @@ class Runner:
         execution = Execution(record, sources=self._sources, on_call=on_call, telemetry=telemetry)
         execution.options = options
         worker.loss_unseen = self.left_out = False
-        self._send(execution, link, inputs, was_admitted=recorded is not None and recorded.was_admitted)
+        if recorded is None or recorded.script is None:
+            asks = bool(settings.approve_script) and (recorded is None or recorded.is_untouched)
+            self._admit(execution, link, inputs, recorded, asks=asks)
+        else:
+            self._decided(execution, link, inputs, recorded.script, None, recorded)
         return execution
 
-    def _send(self, execution: Execution, link: Link, inputs: list[tuple[str, Any]], *, was_admitted: bool) -> None:
-        """Give the worker the script, unless the check refuses it."""
-        record, worker = execution.record, self.worker
+    def _admit(
+        self, execution: Execution, link: Link, inputs: Inputs, recorded: Recorded | None, *, asks: bool = False
+    ) -> None:
+        """Give the worker the script, unless the check refuses it, or a person, who may be asked first."""
+        record = execution.record
         program = record.source.encode("utf-8", "replace")
+        was_admitted = recorded is not None and recorded.was_admitted
         refused = self.check.admit(execution, len(program), self.additions, inputs, was_admitted=was_admitted)
         if refused is not None:
             execution.refuse(refused)
-            return
+        elif asks:
+            execution.ask(
+                script_question(record, self.toolbox, record.language, record.notes),
+                partial(self._answered, execution, link, inputs),
+            )
+            if record.journal is not None:
+                record.journal.put(record.journal.take())
+        else:
+            self._send(execution, link, inputs, program)
+
+    def _answered(
+        self, execution: Execution, link: Link, inputs: Inputs, entry: CallEntry, error: ToolError | None
+    ) -> None:
+        """A person has said whether the script may run."""
+        record, edited = execution.record, (entry.edited or {}).get("script", "")
+        original = record.source if edited else ""
+        said = ScriptApproval(
+            entry.approval or "denied", entry.approval_by, entry.approval_reason, original=original, source=edited
+        )
+        if record.journal is not None:
+            record.journal.decided(said, entry.allowance)
+        if not execution.over:
+            self._decided(execution, link, inputs, said, error, None)
+
+    def _decided(
+        self,
+        execution: Execution,
+        link: Link,
+        inputs: Inputs,
+        said: ScriptApproval,
+        error: ToolError | None,
+        recorded: Recorded | None,
+    ) -> None:
+        record = execution.record
+        record.approval = said
+        if said.approval == "denied":
+            message, code = (error.message, error.code) if error else (said.reason, "approval_denied")
+            execution.refuse(ScriptError("denied", message, code=code))
+        elif said.source:
+            record.source = said.source
+            self._sources[-1] = (record.number, said.source)
+            self._admit(execution, link, inputs, recorded)
+        else:
+            self._send(execution, link, inputs, record.source.encode("utf-8", "replace"))
+
+    def _send(self, execution: Execution, link: Link, inputs: Inputs, program: bytes) -> None:
+        record, worker = execution.record, self.worker
         update = worker.update(link, self.toolbox, self.additions, record.calls.limits)
         if inputs:
             update += protocol.pack(protocol.CONFIGURE, {"inputs": inputs})
@@ -315,7 +372,7 @@ class Runner:
         calls = self.calls
         if calls is None or (calls.limits is not limits and calls.limits != limits):
             calls = self.calls = CallPath(
-                self.settings, self.services, self.toolbox, self.additions, limits, self._always, self.media
+                self.settings, self.services, self.toolbox, self.additions, limits, self.allowances, self.media
             )
         return calls
 

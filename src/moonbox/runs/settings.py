@@ -34,6 +34,8 @@ class Settings:
     failures: Failures = "return"
     """What becomes of results that are nothing but a failure, where the tool does not say."""
     approve: Callable[[ToolCall], Any | Awaitable[Any]] | None = None
+    approve_script: Callable[[ToolCall], Any] | bool = False
+    """Asked before a script runs; True: `approve` is asked."""
     approval_seconds: float = 0.0
     """How long a question to a person stays open in the journal."""
     middleware: Sequence[Middleware] = ()
@@ -45,6 +47,10 @@ class Settings:
     """What Repls that are made from now on find beside their tools."""
     template: EnvironmentMark = field(init=False)
     """What every worker has when it comes from the pool."""
+
+    @property
+    def script_approver(self) -> Callable[[ToolCall], Any] | None:
+        return self.approve if isinstance(self.approve_script, bool) else self.approve_script
 
     def limits_for_worker(self, limits: Limits) -> dict[str, Any]:
         return {**limits.to_dict(), "allow_nan": self.allow_nan}

@@ -96,7 +96,13 @@ class SteppedDriver:
         self._run: Run | None = None  # where the Repl was closed during a pause
 
     def begin(self) -> Run | Pause:
-        return self._until_pause(lambda: None)
+        return self._until_pause(self._ask_first)
+
+    def _ask_first(self) -> None:
+        """Where a person must allow the script, ask them: that is no call for the caller to answer."""
+        starting = self._execution.starting
+        if starting:
+            self._driver.carry_out([starting.popleft()])
 
     def go_on(self, answers: dict[int, Answer]) -> Run | Pause:
         return self._until_pause(lambda: self._answer(answers))

@@ -67,6 +67,7 @@ class Sandbox(Closing):
     min_workers    how many spare workers wait ready-made
     max_workers    how many workers there may be at once
     approve        asked before a call of a tool whose policy is "approve"; sync or async
+    approve_script asked before a script runs: it gets a ToolCall of the kind "script"; True: `approve` is asked
     middleware     Middleware(before=…, after=…) around every tool call
     audit          a Sink, or where to keep the trail: a path ending in .db or .jsonl
     redact         names of fields whose values the trail hides
@@ -101,6 +102,7 @@ class Sandbox(Closing):
         min_workers: int = 1,
         max_workers: int = 256,
         approve: Callable[[ToolCall], Any | Awaitable[Any]] | None = None,
+        approve_script: Callable[[ToolCall], Any | Awaitable[Any]] | bool = False,
         middleware: Sequence[Middleware] = (),
         audit: Sink | str | os.PathLike[str] | None = None,
         redact: Redactor | Iterable[str] | None = None,
@@ -144,7 +146,8 @@ class Sandbox(Closing):
             context=context,
             globals=globals,
         )
-        check_callbacks(approve=approve, on_call=on_call, on_output=on_output)
+        asked = None if isinstance(approve_script, bool) else approve_script
+        check_callbacks(approve=approve, approve_script=asked, on_call=on_call, on_output=on_output)
         limits, spoken = limits or Limits(), language_named(language)
         self._settings = settings = Settings(
             toolbox=Toolbox.of(tools),
@@ -155,6 +158,7 @@ class Sandbox(Closing):
             allow_nan=allow_nan,
             failures=failures,
             approve=approve,
+            approve_script=approve_script,
             approval_seconds=approval_seconds,
             middleware=check_middleware(middleware),
             run_options={"limits": limits, "on_call": on_call, "on_output": on_output},

@@ -271,7 +271,7 @@ class OpenCall:
         return self._client.wants_progress
 
     async def approve(self, call: ToolCall) -> Decision:
-        direct = not call.repl_id
+        direct = call.kind == "call" and not call.repl_id
         declared = self._client.capabilities
         if self.in_background and declared is not None and declared.elicitation is not None:
             await on_loop(self._loop, self._until_attached())  # an earlier client can be asked only while it waits

@@ -12,7 +12,7 @@ from mcp.shared.message import ServerMessageMetadata
 from pydantic import ValidationError
 
 from moonbox.errors import Denied
-from moonbox.runs.decisions import Answer, Decision
+from moonbox.runs.decisions import Answer, Decision, about_script
 from moonbox.tools.signature import first_sentence
 from moonbox.wording import visible
 
@@ -30,6 +30,7 @@ NO_CLIENT = Answer.error(
 )
 _MAX_ARGUMENT_CHARS = 1_500
 _MAX_ARGUMENTS = 20
+_MAX_SCRIPT_CHARS = 20_000
 _FIELD_TYPES = ("string", "number", "integer", "boolean")
 _FIELD_KEYS = ("type", "enum", "minimum", "maximum", "minLength", "maxLength", "description")
 """What a field of a form may have, of a tool's result schema."""
@@ -37,6 +38,14 @@ _FIELD_KEYS = ("type", "enum", "minimum", "maximum", "minLength", "maxLength", "
 
 def approval_question(call: ToolCall) -> types.ElicitRequest:
     """A form: accepting it allows the call, declining or dismissing it does not."""
+    if call.kind == "script":
+        lines = ["Run this script?", call.source[:_MAX_SCRIPT_CHARS], *about_script(call)]
+        hidden = len(call.source) - _MAX_SCRIPT_CHARS
+        if hidden > 0:
+            lines.insert(2, f"… {hidden:,} more characters are not shown")
+        message = "\n".join(visible(line, keep="\n") for line in lines)
+        schema: dict[str, Any] = {"type": "object", "properties": {}}
+        return types.ElicitRequest(params=types.ElicitRequestFormParams(message=message, requested_schema=schema))
     changed = f"Its definition has changed since you allowed all its calls: {', '.join(call.changed)}."
     message = _described(call, "Allow a call of the tool '{}'?", [changed] if call.changed else [])
     properties: dict[str, Any] = {}
@@ -61,8 +70,9 @@ def decision(answer: types.ElicitResult, by: str) -> Decision:
 def approval_unavailable(call: ToolCall, direct: str | None) -> Denied:
     """The error for a client that cannot ask a person."""
     hint = f"call the tool `{direct}` directly instead of from a script" if direct else "continue without it"
+    what = "the script" if call.kind == "script" else f"the tool '{call.tool}'"
     return Denied(
-        f"the tool '{call.tool}' needs approval, and this client cannot ask for it; {hint}",
+        f"{what} needs approval, and this client cannot ask for it; {hint}",
         code="approval_unavailable",
     )
 
