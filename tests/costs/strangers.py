@@ -1,14 +1,15 @@
-"""A fuzz of SQL in three dialects and of YAML, with a watchdog of what they cost the host.
+"""A fuzz of SQL in three dialects, YAML, schemas and Python scripts, with a watchdog of what they cost the host.
 
     python -m tests.costs.strangers [minutes]
 
-Texts are made from pieces that are slow, large or deep somewhere. A thread measures how long the others stop, and how
+They are made from pieces that are slow, large or deep somewhere. A thread measures how long the others stop, and how
 much memory the host takes. PostgreSQL is used if it is installed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import resource
 import sqlite3
@@ -18,13 +19,16 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from moonbox import Toolbox
-from moonbox.errors import ToolError, UsageError
+from moonbox import Sandbox, Toolbox
+from moonbox.errors import MoonboxError, ToolError, UsageError
 from moonbox.sources.specification import parse
+from tests.attacks.test_schemas import answering, schema_of, value_of
 from tests.postgres import running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    Kind = tuple[str, Callable[[random.Random], Any], Callable[[Any], Any]]
 
 MIB = 1024 * 1024
 MOST_MEMORY, MOST_STOP = 200 * MIB, 0.1
@@ -49,6 +53,12 @@ _YAML = (
     "&a ", "*a", "<<: *a", "<<: [*a, *a]", "- ", "[", "{", "}", "]", "? ", ": ", "k: 1\n", "1:0:0", "|\n ", "!!int ",
     "!!python/name:os.abort ", "2020-01-01", "\n", "  ", "'", '"', "# x\n", "9" * 300, ".inf", "~", "\t",
     "%YAML 1.1\n---\n",
+)  # fmt: skip
+_PYTHON = (
+    "a", "b1", "x" * 300, "tools.", "f(", ")", "(", "[", "]", "{", "}", ":", "\n", "\n    ", "=", "==", "-", "not ",
+    "lambda: ", "for a in ", "if ", "else ", "def f(): ", "class C: ", "try:\n ", "except E: ", "return ", "yield ",
+    "await ", "import ", "from a import ", "1", "9" * 5000, "1j", "'x'", "f'{a", "}'", '"""', "\\", "# c", "@", "*",
+    "**", ",", ".", "match a:\n case ", "with ", "as ", "global a", "print(", "é", "\x00", "\t", "is 1", "\u202e",
 )  # fmt: skip
 
 
@@ -82,28 +92,29 @@ class Watchdog:
 def main(minutes: float, seed: int) -> int:
     """0 where nothing cost the host more than it may."""
     pick = random.Random(seed)
-    with _targets() as targets:
-        for _, target in targets:
-            target("SELECT 1" if target is not _read_yaml else "a: 1")
+    with _kinds() as kinds:
+        for _, make, read in kinds:  # what is loaded at the first use is no stranger's doing
+            with contextlib.suppress(MoonboxError):
+                read(make(random.Random(0)))
         watchdog, count, until = Watchdog(), 0, time.monotonic() + minutes * 60
         while time.monotonic() < until:
-            name, target = pick.choice(targets)
-            text = _yaml(pick) if target is _read_yaml else _sql(pick)
+            name, make, read = pick.choice(kinds)
+            given = make(pick)
             before = watchdog.longest
             with contextlib.suppress(ToolError, UsageError):
-                target(text)
+                read(given)
             count += 1
             if watchdog.longest > max(before, MOST_STOP) or watchdog.grown > MOST_MEMORY:
-                print(
-                    f"{name}: a stop of {watchdog.longest:.3f} s, {watchdog.grown // MIB} MiB more, by {text[:500]!r}"
-                )
+                cost = f"a stop of {watchdog.longest:.3f} s, {watchdog.grown // MIB} MiB more"
+                print(f"{name}: {cost}, by {str(given)[:500]!r}")
         watchdog.end()
     print(f"{count} texts, seed {seed}: longest stop {watchdog.longest:.3f} s, {watchdog.grown // MIB} MiB more")
     return int(watchdog.longest > MOST_STOP or watchdog.grown > MOST_MEMORY)
 
 
 @contextlib.contextmanager
-def _targets() -> Iterator[list[tuple[str, Callable[[str], Any]]]]:
+def _kinds() -> Iterator[list[Kind]]:
+    """What is read: its name, what makes one, and what reads it."""
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         with contextlib.closing(sqlite3.connect(f"{folder}/t.db")) as db:
@@ -113,15 +124,36 @@ def _targets() -> Iterator[list[tuple[str, Callable[[str], Any]]]]:
         urls = {"sqlite": f"sqlite:///{folder}/t.db", "duckdb": "duckdb://"}
         with contextlib.suppress(LookupError):
             urls["postgresql"] = stack.enter_context(running())
-        targets: list[tuple[str, Callable[[str], Any]]] = [("yaml", _read_yaml)]
+        python = stack.enter_context(stack.enter_context(Sandbox(language="python")).repl())
+        kinds: list[Kind] = [
+            ("yaml", _yaml, _read_yaml),
+            ("schema", _schema, _read_schema),
+            ("python", _python, python.check),
+        ]
         for name, url in urls.items():
             query = next(tool.call for tool in Toolbox.from_sql(url, timeout=1) if tool.name == "query")
-            targets += [(name, query)] * 3
-        yield targets
+            kinds.append((name, _sql, query))
+        yield kinds
 
 
 def _read_yaml(text: str) -> Any:
     return parse(text.encode(), "the text")
+
+
+def _read_schema(given: tuple[Any, Any]) -> None:
+    for job in answering(*given):
+        with contextlib.suppress(MoonboxError):
+            job()
+
+
+def _schema(pick: random.Random) -> tuple[Any, Any]:
+    while len(json.dumps(schema := schema_of(pick))) > 64_000:
+        pass
+    return schema, value_of(pick)
+
+
+def _python(pick: random.Random) -> str:
+    return ("".join(pick.choices(_PYTHON, k=pick.randint(1, 60))) * pick.choice((1, 1, 1, 50, 2000)))[:100_000]
 
 
 def _sql(pick: random.Random) -> str:
