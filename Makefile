@@ -13,7 +13,8 @@ demo: $(VENV)/core
 
 # Pages to try the demo's tools in: run the script, watch its timeline, answer its approval.
 console: $(VENV)/core
-	$(BIN)/moonbox console examples/console.lua --tools examples/demo.py --tools examples/payments.py $(CONSOLE)
+	$(BIN)/moonbox console examples/console.lua --tools examples/demo.py --tools examples/payments.py \
+		--journal $(VENV)/console.db $(CONSOLE)
 
 screenshots: $(VENV)/installed
 	$(BIN)/python docs/images/make.py

@@ -138,6 +138,54 @@ def test_numbers_are_plotted_and_trees_unfold(page: Page) -> None:
     expect(page.locator("#values")).to_contain_text("here")
 
 
+def test_rows_are_plotted_by_the_columns_that_are_chosen(page: Page) -> None:
+    run(page, "local r = {} for n = 1, 5 do r[n] = {id = n, week = 'w' .. n, cents = n * 3, calls = -n} end return r")
+    values = page.locator("#values")
+    values.get_by_role("button", name="Plot").click()
+    expect(values.locator("svg.plot")).to_have_attribute("aria-label", "Plot of 5 numbers (cents), from 3 to 15")
+    expect(values.locator(".plot-bar title").first).to_have_text("w1, cents: 3")
+    values.get_by_role("button", name="calls").click()
+    expect(values.locator("svg.plot")).to_have_attribute(
+        "aria-label", "Plot of 5 numbers (cents, calls), from -5 to 15"
+    )
+    expect(values.locator(".tl-legend")).to_have_text("centscalls")
+    values.get_by_role("button", name="cents").click()
+    values.get_by_label("Labels").select_option("(number of the row)")
+    expect(values.locator(".plot-bar title")).to_have_text(
+        ["1, calls: -1", *(f"{n}, calls: -{n}" for n in range(2, 6))]
+    )
+    values.get_by_label("Labels").select_option("id")
+    expect(values.locator(".plot-bar title").first).to_have_text("1, calls: -1")
+
+
+def test_the_result_is_widened_and_fills_the_window(page: Page, console: Console) -> None:
+    def width(place: str) -> float:
+        box = page.locator(place).bounding_box()
+        assert box is not None
+        return box["width"]
+
+    before, line = width("#result-pane"), page.get_by_role("separator", name="Width of the script").bounding_box()
+    assert line is not None
+    page.mouse.move(line["x"] + line["width"] / 2, line["y"] + 100)
+    page.mouse.down()
+    page.mouse.move(line["x"] - 200, line["y"] + 100)
+    page.mouse.up()
+    dragged = width("#result-pane")
+    assert dragged > before + 150
+    page.keyboard.press("ArrowRight")
+    assert before < width("#result-pane") < dragged
+    kept = width("#result-pane")
+    page.goto(console.address("playground"))
+    assert abs(width("#result-pane") - kept) < 2, "the browser keeps it"
+    page.get_by_role("button", name="Maximise").click()
+    assert width("#result-pane") == 1280
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Maximise")).to_be_visible()
+    assert abs(width("#result-pane") - kept) < 2
+    page.get_by_role("separator").dblclick()
+    assert abs(width("#result-pane") - before) < 2
+
+
 def test_rows_are_sorted_and_exported(page: Page) -> None:
     rows = """{id = 9007199254740993, t = '=1+1'}, {id = 9007199254740992, t = 'a,"b'}, {id = 2.5, t = {1}}"""
     run(page, f"return {{{rows}}}")

@@ -101,6 +101,7 @@ async def run(service: Service, request: Request, _: str) -> dict[str, Any]:
     record = await _run(service, request.path_params["id"])
     report = await asyncio.to_thread(run_report, record)
     earlier, later = await asyncio.to_thread(service.readable.neighbours, record)
+    bench = service.workbench
     return {
         "title": f"Run {record.id[:8]}",
         "run": record,
@@ -110,7 +111,8 @@ async def run(service: Service, request: Request, _: str) -> dict[str, Any]:
         "timeline": as_json({"run": record.id, **report["timeline"]}),
         "usage": _usage(record),
         "tracebacks": tracebacks(record),
-        "media": as_json([] if service.workbench is None else service.workbench.media_of(record.id)),
+        "media": as_json([] if bench is None else bench.media_of(record.id)),
+        "walkable": bench is not None and await asyncio.to_thread(bench.is_recorded, record),
         "model": report["model"],
         "economy": report["economy"],
     }

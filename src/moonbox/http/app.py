@@ -24,7 +24,15 @@ from moonbox.codemode.catalog import rough_tokens
 from moonbox.durable.approvals import hint_names
 from moonbox.errors import AuditError, PoolTimeout, ToolError, UsageError, WorkerError
 from moonbox.http.guard import Access, Guard
-from moonbox.http.openapi import api_operations, document, routes_of, server_operations, workbench_operations
+from moonbox.http.moments import MomentsApi
+from moonbox.http.openapi import (
+    api_operations,
+    document,
+    moment_operations,
+    routes_of,
+    server_operations,
+    workbench_operations,
+)
 from moonbox.http.playground import run_report
 from moonbox.http.requests import (
     JsonAnswer,
@@ -161,7 +169,8 @@ def routes(service: Service) -> list[BaseRoute]:
     if service.workbench is None:
         return found
     servers = [] if service.servers is None else routes_of(api, server_operations())
-    return [*routes_of(WorkbenchApi(service.workbench), workbench_operations()), *servers, *found]
+    moments = routes_of(MomentsApi(service.workbench), moment_operations())
+    return [*routes_of(WorkbenchApi(service.workbench), workbench_operations()), *moments, *servers, *found]
 
 
 class _Api:

@@ -28,7 +28,7 @@ _PATH_PARAMETER = re.compile(r"\{(\w+)(:int)?\}")
 
 def document(tools: list[dict[str, Any]], *, workbench: bool = False, servers: bool = False) -> dict[str, Any]:
     """An OpenAPI 3.1 document with one path for each tool; with those of the workbench and of MCP servers, if any."""
-    operations = api_operations() | (workbench_operations() if workbench else {})
+    operations = api_operations() | (workbench_operations() | moment_operations() if workbench else {})
     operations |= server_operations() if servers else {}
     error = _object({"code": _STRING, "message": _STRING}, "code", "message")
     schemas: dict[str, Any] = {"Error": _object({"error": error}, "error")}
@@ -123,6 +123,17 @@ def workbench_operations() -> dict[str, Any]:
         "GET /knowledge/sources": _operation("listSources", "Where documents come from", {"sources": _OBJECTS}),
         "GET /media/{id}": _operation("getMedium", "An image, sound or file that a tool returned", media="*/*"),
         "GET /doctor": _operation("doctor", "What protects this machine", {"ok": _BOOLEAN}),
+    }
+
+
+def moment_operations() -> dict[str, Any]:
+    """The operations of time travel that `serve --console` adds."""
+    fork = _object({"at": {"type": "integer"}, "answers": _OBJECTS, "dry": _BOOLEAN}, "at")
+    moment = {"at": {}, "total": {}, "line": {}, "frames": _OBJECTS, "globals": _OBJECT, "call": _OBJECT}
+    came_to = {"run": {}, "output": _STRING, "stopped": {}}
+    return {
+        "GET /runs/{id}/moments/{index:int}": _operation("getMoment", "A recorded run at one of its calls", moment),
+        "POST /runs/{id}/forks": _operation("forkRun", "Go on from there with other answers", came_to, body=fork),
     }
 
 

@@ -185,7 +185,7 @@ class PlaygroundSession:
         pause = self._pause
         if self.state != "paused" or pause is None:
             raise SessionBusy("this session is not paused")
-        prepared = None if answers is None else {_id(answer): _answer(answer) for answer in answers}
+        prepared = None if answers is None else dict(map(answer_of, answers))
         if prepared is not None and set(prepared) != {call.id for call in pause.calls}:
             raise UsageError(f"answer each of the calls {[call.id for call in pause.calls]}, and no other")
         self._pause = None
@@ -309,21 +309,20 @@ def _syntax_error(sandbox: Sandbox, source: str) -> tuple[Finding, ...]:
     return (Finding("error", _PLACE.sub("", error.message), error.line or 1, hint=error.hint),)
 
 
-def _id(answer: Mapping[str, Any]) -> int:
-    id = answer.get("id")
+def answer_of(given: Mapping[str, Any]) -> tuple[int, Answer]:
+    """The number of a call and its answer: `id`, and `kind` run, value or error."""
+    id = given.get("id")
     if isinstance(id, bool) or not isinstance(id, int):
         raise UsageError("an answer needs the id of its call")
-    return id
-
-
-def _answer(answer: Mapping[str, Any]) -> Answer:
-    match answer.get("kind"):
+    match given.get("kind"):
         case "run":
-            return Answer.run()
+            return id, Answer.run()
         case "value":
-            return Answer.value(answer.get("value"))
+            return id, Answer.value(given.get("value"))
         case "error":
-            return Answer.error(str(answer.get("message") or "it failed"), code=str(answer.get("code") or "tool_error"))
+            return id, Answer.error(
+                str(given.get("message") or "it failed"), code=str(given.get("code") or "tool_error")
+            )
     raise UsageError("the kind of an answer must be run, value or error")
 
 

@@ -8,6 +8,7 @@ bench.attach(sandbox, trail=trail)
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import re
 import threading
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from moonbox.audit.sinks import Sink
+    from moonbox.durable.store import Journal
+    from moonbox.durable.views import RunView
     from moonbox.http.playground import PlaygroundSession
     from moonbox.knowledge.base import KnowledgeBase
     from moonbox.media import Media
@@ -171,8 +174,21 @@ class Workbench:
 
     def resume(self, run: str, in_flight: str | None) -> Run:
         """Continue a run of the journal that a crash cut off, with the Sandbox of its language."""
-        journal = next(iter(self._sandboxes.values())).journal
-        return self._sandbox(journal.language(run)).resume(run, in_flight)
+        return self._sandbox(self._journal.language(run)).resume(run, in_flight)
+
+    def view(self, run: str, at: int) -> RunView:
+        """A run of the journal as it was at its call of that number; UsageError or Diverged where that is not known."""
+        return self._sandbox(self._journal.language(run)).replay(run, until=at)
+
+    def is_recorded(self, run: Run) -> bool:
+        """Whether the journal has the run, so that it can be walked."""
+        with contextlib.suppress(MoonboxError):
+            return bool(run.calls) and bool(self._journal.find_run(run.id))
+        return False
+
+    @property
+    def _journal(self) -> Journal:
+        return next(iter(self._sandboxes.values())).journal
 
     def close(self) -> None:
         """End the streams, and the Sandboxes that were made here."""
@@ -231,8 +247,8 @@ class Workbench:
     def _tell(self, change: Question | Answered) -> None:
         if isinstance(change, Question):
             asked = self.question(change)
-            known = {name: asked[name] for name in ("run", "arguments", "order")}
-            self._asked[change.id] = {**known, "edited": None}
+            kept = {name: asked[name] for name in ("run", "arguments", "order")}
+            self._asked[change.id] = {**kept, "edited": None}
             if change.run and not asked["session"]:
                 self._wait(change)
             self.events.publish(Event("approval", asked))

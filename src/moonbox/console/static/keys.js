@@ -14,7 +14,7 @@ export function key(combination, text, job) {
 export function listen() {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.isComposing) return;
-    const typing = event.target.closest?.("input, textarea, select, [contenteditable]");
+    const typing = event.target.closest?.('input:not([type="range"], [type="checkbox"]), textarea, select, [contenteditable]');
     const pressed = name(event);
     if (typing && !event.ctrlKey && !event.metaKey && pressed !== "Escape") return;
     if ($("dialog[open]") && pressed !== "Escape") return;

@@ -9,6 +9,7 @@ import { Inbox } from "./inbox.js";
 import { number, parse } from "./json.js";
 import { key } from "./keys.js";
 import { banner, shell } from "./shell.js";
+import { maximiser, split } from "./split.js";
 import { Timeline } from "./timeline.js";
 import { gallery, runView, tree } from "./value.js";
 
@@ -588,6 +589,9 @@ key("Ctrl+e", "Go to the editor", () => editor.text.focus());
 for (const [digit, tab, name] of [["1", "result", "Result"], ["2", "model", "Model sees"], ["3", "globals", "Globals"]]) {
   key(digit, `Show the tab ${name}`, () => showTab(tab));
 }
+
+split($(".work"));
+$("#tab-row").append(maximiser($("#result-pane")));
 
 // A call that is not answered yet grows on the timeline.
 setInterval(() => state === "running" && isConnected && timeline.tick(), 200);

@@ -7,6 +7,7 @@ import { key } from "./keys.js";
 import { shell } from "./shell.js";
 import { Timeline } from "./timeline.js";
 import { runView } from "./value.js";
+import { Walk } from "./walk.js";
 
 for (const block of $$("[data-source]")) {
   const wrong = Number(block.dataset.line);
@@ -16,7 +17,12 @@ for (const block of $$("[data-source]")) {
   block.replaceChildren(...lines);
 }
 
-for (const place of $$("[data-timeline]")) new Timeline(place).show(pageData(place, "timeline"));
+let walk = null; // where the run is recorded
+for (const place of $$("[data-timeline]")) {
+  const timeline = new Timeline(place, (call) => walk?.look(call.index));
+  timeline.show(pageData(place, "timeline"));
+  if ($("#walk")) walk = new Walk($("#walk"), $("#moment"), timeline);
+}
 
 const WITHOUT_VALUE = { ok: "The script returned no value.", running: "The script is still running." };
 const value = $("#values");
@@ -36,4 +42,8 @@ key("o", "Open the script in the playground", () => $("#open-in-playground")?.cl
 
 const head = $("[data-shown]");
 const hasEnded = (run) => head?.dataset.state === "running" && run.id === head.dataset.shown && run.state !== "running";
-shell({ run: (run) => hasEnded(run) && location.reload() });
+shell({
+  run: (run) => hasEnded(run) && location.reload(),
+  approval: (question) => walk?.ask(question),
+  answered: (answer) => walk?.settled(answer),
+});

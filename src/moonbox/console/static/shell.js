@@ -5,6 +5,7 @@ import { closeAside } from "./aside.js";
 import { $, $$, h, plural, toast, when } from "./dom.js";
 import { key, listen, showHelp } from "./keys.js";
 import { Live } from "./live.js";
+import { restore } from "./split.js";
 
 const TITLE = document.title;
 let open = Number($("#approvals-badge").dataset.count);
@@ -18,7 +19,7 @@ export function shell(handlers = {}) {
     return Boolean($("[data-search]"));
   });
   key("Escape", "Close, or leave a field", () => {
-    if ($("dialog[open]") || closeAside()) return false;
+    if ($("dialog[open]") || closeAside() || restore()) return false;
     document.activeElement?.blur?.();
     return false;
   });

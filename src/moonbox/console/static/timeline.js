@@ -206,9 +206,10 @@ export class Timeline {
     const at = this.calls.findIndex((call) => call.index === index);
     const top = at * ROW;
     if (at >= 0 && (top < this.body.scrollTop || top + 3 * ROW > this.body.scrollTop + this.body.clientHeight)) this.body.scrollTop = Math.max(0, top - 4 * ROW);
+    this.card.hidden = true; // the page has a place of its own for the call
+    this.on = index;
     this.drawn = "";
     this.scrolled();
-    if (at >= 0) this.open(this.calls[at]);
   }
 
   pressed(event) {
@@ -252,6 +253,7 @@ export class Timeline {
   }
 
   async fillCard(call) {
+    if (this.now) return;
     for (const row of this.lane.querySelectorAll(".tl-row.on")) row.classList.remove("on");
     this.on = call.index;
     this.rowOf(call.index)?.classList.add("on");
@@ -263,7 +265,7 @@ export class Timeline {
         whole = { ...call, note: problem.message };
       }
     }
-    if (this.wanted !== call.index) return; // the pointer went on to another call meanwhile
+    if (this.now || this.wanted !== call.index) return; // the pointer went on to another call meanwhile
     whole = this.cache.get(call.index) ?? whole;
     const facts = [
       this.words(call),

@@ -1,13 +1,13 @@
 // A value as people read it: a tree, a table where it is rows, a plot where it is numbers, media as media.
 
-import { bytes, count, h, plural, s } from "./dom.js";
+import { bytes, count, h } from "./dom.js";
 import { isNumber, stringify } from "./json.js";
+import { plottable, plotView } from "./plot.js";
 import { table } from "./table.js";
 
 const FIRST = ["id", "key", "name", "title"];
 const MOST_CHILDREN = 200;
 const MOST_COLUMNS = 30;
-const MOST_POINTS = 2000;
 const LONGEST = 600; // characters of a text that is not unfolded
 const LINES = 12;
 const LEAST_FOLDED = 40;
@@ -21,8 +21,8 @@ export function valueView(value, name = "value") {
   const views = [["tree", "Tree", () => h("div", { class: "scroll rows", tabindex: "0", role: "region", "aria-label": "Value" }, tree(value, name))]];
   const rows = asRows(value);
   if (rows) views.unshift(["table", "Table", () => table(rows, cell, (value) => tree(value, null))]);
-  const series = asSeries(value);
-  if (series) views.push(["plot", "Plot", () => plot(series)]);
+  const numbers = plottable(value, rows);
+  if (numbers) views.push(["plot", "Plot", () => plotView(numbers)]);
   const medium = asMedium(value);
   if (medium) views.unshift(["media", "Media", () => media(medium)]);
   const items = asGallery(value);
@@ -171,65 +171,6 @@ function cell(value, open, small) {
   if (isLeaf(value) && (typeof value !== "string" || (value.length < 40 && !value.includes("\n")))) return leaf(value);
   return h("button", { type: "button", class: "cell", onClick: open }, isLeaf(value) ? value.slice(0, 200) : preview(value));
 }
-
-// Plots
-
-const isPoint = (value) => isNumber(value) && Number.isFinite(Number(value));
-
-function asSeries(value) {
-  if (!Array.isArray(value) && !isLeaf(value)) {
-    const entries = Object.entries(value);
-    if (entries.length < 2 || entries.length > 60 || !entries.every(([, item]) => isPoint(item))) return null;
-    return { bars: true, points: entries.map(([label, y]) => ({ label, y: Number(y) })) };
-  }
-  if (!Array.isArray(value) || value.length < 2) return null;
-  const step = Math.ceil(value.length / MOST_POINTS);
-  const sample = value.filter((_, index) => index % step === 0);
-  if (sample.every(isPoint)) {
-    return { bars: value.length <= 30, points: sample.map((y, index) => ({ label: String(index * step + 1), y: Number(y) })) };
-  }
-  const rows = asRows(sample);
-  if (!rows) return null;
-  const number = rows.columns.findLast((name) => sample.every((row) => isPoint(row?.[name])));
-  if (number === undefined) return null;
-  const label = rows.columns.find((name) => sample.every((row) => typeof row?.[name] === "string"));
-  const points = sample.map((row, index) => ({ label: label ? row[label] : String(index * step + 1), y: Number(row[number]) }));
-  return { bars: points.length <= 30, points, axis: number };
-}
-
-function plot({ bars, points, axis }) {
-  const width = 640;
-  const height = 220;
-  const [left, bottom, top] = [56, 26, 12];
-  const low = Math.min(0, ...points.map(({ y }) => y));
-  const high = Math.max(0, ...points.map(({ y }) => y)) || (low === 0 ? 1 : 0);
-  const span = high - low || 1;
-  const y = (value) => top + ((high - value) / span) * (height - top - bottom);
-  const slot = (width - left - 8) / points.length;
-  const x = (index) => left + slot * (index + 0.5);
-  const marks = bars
-    ? points.map((point, index) =>
-        s(
-          "rect",
-          { class: "plot-bar", x: x(index) - slot * 0.38, width: Math.max(1, slot * 0.76), y: Math.min(y(point.y), y(0)), height: Math.max(1, Math.abs(y(point.y) - y(0))), rx: 2 },
-          s("title", {}, `${point.label}: ${point.y}`),
-        ),
-      )
-    : [s("polyline", { class: "plot-line", points: points.map((point, index) => `${x(index).toFixed(1)},${y(point.y).toFixed(1)}`).join(" ") })];
-  const ticks = [low, (low + high) / 2, high].map((value) => [
-    s("line", { class: "plot-grid", x1: left, x2: width - 8, y1: y(value), y2: y(value) }),
-    s("text", { class: "plot-text", x: left - 6, y: y(value) + 4, "text-anchor": "end" }, short(value)),
-  ]);
-  const every = Math.ceil(points.length / 8);
-  const labels = points
-    .map((point, index) => [point, index])
-    .filter(([, index]) => index % every === 0)
-    .map(([point, index]) => s("text", { class: "plot-text", x: x(index), y: height - 8, "text-anchor": "middle" }, point.label.slice(0, 12)));
-  const name = `Plot of ${plural(points.length, "number")}${axis ? ` (${axis})` : ""}, from ${short(Math.min(...points.map((p) => p.y)))} to ${short(Math.max(...points.map((p) => p.y)))}`;
-  return s("svg", { class: "plot", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name }, ticks, marks, labels);
-}
-
-const short = (value) => (Math.abs(value) >= 1e5 || (value && Math.abs(value) < 1e-3) ? value.toExponential(1) : String(Number(value.toPrecision(4))));
 
 // Media
 

@@ -1,0 +1,58 @@
+"""Time travel: a recorded run as it was at one of its calls, and forks that go on from there with other answers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from moonbox.audit.records import Run
+from moonbox.errors import MoonboxError, UsageError
+from moonbox.http.playground import answer_of, run_dict
+from moonbox.http.requests import JsonAnswer, Refused, json_object, refusing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from moonbox.durable.views import RunView
+    from moonbox.http.workbench import Workbench
+
+_SHAPE = 'send {"at": 7, "answers": [{"id": 7, "kind": "value", "value": 1}], "dry": false}'
+
+
+class MomentsApi:
+    """The handlers."""
+
+    def __init__(self, workbench: Workbench) -> None:
+        self._bench = workbench
+
+    async def get_moment(self, request: Request) -> Response:
+        view = await self._view(request, request.path_params["index"])
+        return JsonAnswer(_view_dict(view))
+
+    async def fork_run(self, request: Request) -> Response:
+        """It answers when the fork has ended, or stops; a client that does not wait for that does not end it."""
+        body = await json_object(request)
+        at, answers, dry = body.get("at"), body.get("answers", []), body.get("dry", False)
+        listed = isinstance(answers, list) and all(isinstance(each, dict) for each in answers)
+        if isinstance(at, bool) or not isinstance(at, int) or not listed or not isinstance(dry, bool):
+            raise Refused(400, "invalid", _SHAPE)
+        with refusing(400, "invalid", UsageError):
+            given = dict(answer_of(answer) for answer in answers)
+        view = await self._view(request, at)
+        with refusing(409, "unavailable", MoonboxError):
+            came_to = await view.afork(given, dry=dry)
+        if not isinstance(came_to, Run):
+            return JsonAnswer({"run": None, "output": came_to.output, "stopped": _view_dict(came_to)})
+        return JsonAnswer({"run": run_dict(came_to), "output": came_to.output, "stopped": None})
+
+    async def _view(self, request: Request, at: int) -> RunView:
+        with refusing(409, "unavailable", MoonboxError):
+            return await asyncio.to_thread(self._bench.view, request.path_params["id"], at)
+
+
+def _view_dict(view: RunView) -> Mapping[str, Any]:
+    """A view without the answers of all calls, which a page has already."""
+    return {name: value for name, value in view.to_dict().items() if name != "calls"}
