@@ -197,7 +197,7 @@ def test_a_hijacked_program_cannot_get_out(programs: Path) -> None:
 def test_a_program_that_babbles_ends_its_worker_only(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Sandbox(language="python") as sound:
         assert sound.run("1 + 1").value == 2
-        monkeypatch.setattr("pydantic_monty._binary.find_monty_binary", lambda: programs / "babbles")
+        monkeypatch.setenv("MONTY_BIN", str(programs / "babbles"))
         with Sandbox(language="python", limits=LIMITS) as box:
             try:
                 error = box.run("1 + 1").error

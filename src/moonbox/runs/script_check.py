@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from moonbox.check.tools import ScriptTools
     from moonbox.errors import ScriptError
+    from moonbox.languages.language import Language
     from moonbox.runs.calls import CallPath
     from moonbox.runs.environment import Additions
     from moonbox.runs.execution import Execution
@@ -143,6 +144,16 @@ def _chores(pid: int, reader: str) -> Chores:  # a fork of the process needs one
     from moonbox.worker.chores import Chores
 
     return Chores(reader, memory=_MEMORY)
+
+
+def begin_reading(language: Language) -> None:
+    """Start what reads its scripts, where that is a process of its own, and load what judges them."""
+    from moonbox.check.tools import ScriptTools
+    from moonbox.tools.toolbox import Toolbox
+
+    if language.reader:
+        _chores(os.getpid(), language.reader).begin()
+    Checker(language, lambda _: None).check(" ", ScriptTools(Toolbox(), language))
 
 
 def engine_findings(source: str, worker: HeldWorker, calls: CallPath, additions: Additions) -> tuple[Finding, ...]:

@@ -15,7 +15,6 @@ from moonbox.languages.registry import language as language_named
 from moonbox.runs.options import check_callbacks, check_limits, check_mapping, check_seconds
 from moonbox.secrets import MIN_SECRET, SecretRedactor
 from moonbox.suggest import unknown
-from moonbox.tools.toolbox import Toolbox
 from moonbox.worker.pool import Pool
 from moonbox.worker.sources import ProcessSource
 
@@ -231,11 +230,9 @@ def open_source(
 @cache
 def load_checker(language: str) -> None:
     """Load what looks at scripts, which is done with the first look: once for each language."""
-    from moonbox.check.checker import Checker
-    from moonbox.check.tools import ScriptTools
+    from moonbox.runs.script_check import begin_reading
 
-    spoken = language_named(language)
-    Checker(spoken).check(" ", ScriptTools(Toolbox(), spoken))
+    begin_reading(language_named(language))
 
 
 def close_parts(owner: int, *parts: Pool | Threads | LoopThread | Sink | Journal | None) -> None:

@@ -289,10 +289,10 @@ class Sandbox(Closing):
         """What a first run needs is loaded here, while its worker's zygote starts."""
         if self._zygote is not None and os.getpid() == self._services.pid:
             self._zygote.begin()
-        from moonbox.sandbox.repl import Repl
-
         if self._settings.check:
             load_checker(self.language)
+        from moonbox.sandbox.repl import Repl
+
         self._repl_class = Repl
         return Repl
 

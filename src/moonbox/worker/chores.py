@@ -76,6 +76,11 @@ class Chores(Closing):
         self._closed = False
         weakref.finalize(self, _end_all, self._idle)
 
+    def begin(self) -> None:
+        """Start its zygote without waiting for it: a first chore is expected soon."""
+        if self._forks:
+            _zygote(os.getpid(), *self._program).begin()
+
     def run(
         self,
         name: str,

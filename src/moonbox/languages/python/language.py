@@ -30,13 +30,21 @@ def _completeness() -> Callable[[str], bool]:
 
 
 def _binary() -> str:
-    """Monty itself. One thread at a time looks for it: `sysconfig`, which tells where, is not safe for several."""
+    """Monty itself. One thread at a time looks for it: `sysconfig`, which tells where, is not safe for several.
+
+    The module that finds it is loaded without its package, which takes a third of a first run to import.
+    """
+    from importlib.util import find_spec, module_from_spec, spec_from_file_location
     from pathlib import Path
 
-    from pydantic_monty._binary import find_monty_binary
-
+    package = find_spec("pydantic_monty")
+    if package is None or package.origin is None:
+        raise ModuleNotFoundError("No module named 'pydantic_monty'", name="pydantic_monty")
+    spec = spec_from_file_location("pydantic_monty._binary", Path(package.origin).with_name("_binary.py"))
+    assert spec is not None and spec.loader is not None
     with _LOOKING:
-        return str(Path(find_monty_binary()).resolve())
+        spec.loader.exec_module(module := module_from_spec(spec))
+        return str(Path(module.find_monty_binary()).resolve())
 
 
 _LOOKING = Lock()

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 
 from moonbox.languages.engine import EngineLost, EngineReport
 from moonbox.languages.python.answers import ScriptCalls, Stopped
@@ -56,7 +59,7 @@ class MontyVM:
     def __init__(self, native: Any = None) -> None:
         for name in ("collections", "decimal", "pathlib", "uuid", "unicodedata"):
             import_module(name)  # Monty's client, and Python's parser, import them when they need them
-        self._monty = import_module("pydantic_monty")
+        self._monty = _client()
         names = {name.removesuffix(".monty") for name in os.listdir(PRELUDE)}  # noqa: PTH208 - as above
         self._sources = {name: _read(name) for name in sorted(names)}
         self._ours = names - {"functions", "pages"}  # modules that Monty lacks
@@ -401,11 +404,12 @@ class MontyVM:
         """Begin a new session, with the limits and the environment as they are."""
         self._session.open(self._limits, self._environment.get("stubs", {}))
         self._feeds = []
-        functions = Rewritten(self._sources["functions"])
-        functions.awaited = {match.span(1) for match in re.finditer(r"r = (f\(x\))", functions.text)}
-        self._feed(functions.text, "", functions)
-        self._feed(f"_METHODS, _OF_CLASSES = {_table(METHODS)}, {_table(OF_CLASSES)}")
-        self._feed(self._sources["pages"])
+        tables = f"_METHODS, _OF_CLASSES = {_table(METHODS)}, {_table(OF_CLASSES)}"
+        ours = Rewritten(
+            "\n".join([self._sources["functions"], tables, self._sources["pages"]])
+        )  # each feed takes a turn
+        ours.awaited = {match.span(1) for match in re.finditer(r"r = (f\(x\))", ours.text)}
+        self._feed(ours.text, "", ours)
         self._define()
 
     def _define(self) -> None:
@@ -415,6 +419,26 @@ class MontyVM:
         roots = self._session.define(self._calls.targets, values, self._environment.get("reserved", ()))
         plain = {name: value for name, value in values if "." not in name}
         self._feed("\n".join(["pass", *(f"import {name}" for name in roots)]), inputs=plain)
+
+
+def _client() -> Any:
+    """Monty's client, which is one extension.
+
+    The package around it imports asyncio, inspect and typing, for what no script needs. A zygote, which has no typing
+    otherwise, would take more than twice as long to start: it gets an empty package. The extension looks for two
+    classes of the package, which have no instance here.
+    """
+    if "typing" in sys.modules:
+        return import_module("pydantic_monty")
+    spec = find_spec("pydantic_monty")
+    if spec is None:
+        raise ModuleNotFoundError("No module named 'pydantic_monty'", name="pydantic_monty")
+    package, wrappers = ModuleType("pydantic_monty"), ModuleType("pydantic_monty.class_instance")
+    package.__path__ = spec.submodule_search_locations or []
+    for name in ("ClassInstance", "ClassType"):
+        setattr(wrappers, name, type(name, (), {}))
+    sys.modules |= {"pydantic_monty": package, "pydantic_monty.class_instance": wrappers}
+    return import_module("pydantic_monty._monty")
 
 
 def _table(names: Mapping[str, frozenset[str]]) -> str:
