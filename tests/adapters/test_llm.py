@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import json
+import threading
+from concurrent.futures import Future
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ from moonbox import Sandbox, tool
 from moonbox.adapters.base import Tokens
 from moonbox.adapters.llm import model_tool
 from moonbox.config import Config
-from moonbox.errors import ConfigError
+from moonbox.errors import ConfigError, ToolError
 from moonbox.project.assembly import assemble
 from moonbox.project.trust import powers
 from moonbox.schema.learned import OWNER
@@ -132,6 +134,38 @@ def test_the_same_question_is_asked_once() -> None:
         again = box.run("return llm('y')")
     assert (answering(first), answering(again)) == (["A", "A", "B"], "B")
     assert [call.spent.get("cached") for call in first.calls if call.spent] == [None, True, None]
+
+
+@pytest.mark.parametrize("fails", [0, 1])
+def test_the_same_question_is_asked_once_while_it_is_being_answered(fails: int) -> None:
+    """Four calls of one batch, of which three wait. Where the first one fails, one of the others asks."""
+    asked: list[str] = []
+    waiting = threading.Barrier(4)
+
+    def ask(prompt: str, system: str) -> str:
+        asked.append(prompt)
+        if len(asked) == 1:
+            waiting.wait(60)
+        if len(asked) <= fails:
+            raise ToolError("busy", code="unavailable")
+        return f"{prompt} {len(asked)}"
+
+    class Counted(Future[Any]):
+        def exception(self, timeout: float | None = None) -> BaseException | None:
+            if not self.done() and threading.current_thread() not in counted:
+                counted.add(threading.current_thread())
+                waiting.wait(60)
+            return super().exception(timeout)
+
+    counted: set[threading.Thread] = set()
+    one = "local ok, what = pcall(llm, 'x') return ok and what or 'failed'"
+    script = f"return parallel.map({{1, 2, 3, 4}}, function() {one} end)"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("moonbox.adapters.llm.Future", Counted)
+        with Sandbox([model_tool({"provider": "openai", "model": "m", "max_calls": 1 + fails}, ask=ask)]) as box:
+            said = answering(box.run(script))
+    assert sorted(said) == ["failed"] * fails + [f"x {1 + fails}"] * (4 - fails)
+    assert asked == ["x"] * (1 + fails)
 
 
 def test_an_answer_is_kept_for_its_owner_alone() -> None:

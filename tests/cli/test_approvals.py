@@ -57,7 +57,7 @@ def waiting(moonbox: Moonbox, project: Path, environment: dict[str, str]) -> Ite
 
 @contextmanager
 def running(moonbox: Moonbox, project: Path, environment: dict[str, str]) -> Iterator[Waiting]:
-    command = program("-m", "moonbox", "run", "-e", SCRIPT, "--tools", "kit:delete", "--json")
+    command = program("-m", "moonbox", "run", "-e", SCRIPT, "--tools", "kit:delete", "--json", "--wait-for-approval")
     pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, cwd=project, env=environment, text=True, **pipes) as process:
         try:
@@ -86,6 +86,14 @@ def test_a_host_that_waits_takes_the_answer(
     again = moonbox("approvals", "answer", id, "--allow")
     assert again.returncode == 2
     assert again.stderr.startswith("error: this approval is not open: it was answered (")
+    assert moonbox("approvals", "list").stdout == "no calls wait for approval\n"
+
+
+def test_without_a_terminal_a_call_is_denied_at_once(moonbox: Moonbox, project: Path) -> None:
+    done = moonbox("run", "-e", "return tools.delete{path = 'a'}", "--tools", "kit:delete")
+    assert done.returncode == 1
+    reason = "the tool 'delete' needs your approval, and there is no terminal to ask you on"
+    assert f"denied: {reason}; with --wait-for-approval the call waits for `moonbox approvals answer`\n" in done.stderr
     assert moonbox("approvals", "list").stdout == "no calls wait for approval\n"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from typing import TYPE_CHECKING
@@ -51,13 +52,25 @@ def test_each_table_is_a_namespace(folder: Path) -> None:
         assert project.sandbox.run("return tools.books.tables()").value == {"books": {"title": "TEXT"}}
 
 
-def test_a_source_that_cannot_be_used_costs_its_own_tools(folder: Path) -> None:
+def test_a_source_that_cannot_be_used_costs_its_own_tools(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     (folder / "books.db").unlink()
     with assemble(Config.load(folder / "moonbox.toml", environ={})) as project:
-        assert project.sandbox.toolbox.paths() == ("shop.unavailable", "books.unavailable")
+        assert project.sandbox.toolbox.paths() == ("shop.unavailable", "books.query", "books.tables")
         run = project.sandbox.run("tools.shop.unavailable()")
         assert run.error is not None
         assert "SHOP_TOKEN is not set" in run.error.message
+        first, second = caplog.messages
+        assert first.startswith("[openapi.shop.auth] bearer: the environment variable SHOP_TOKEN is not set")
+        assert second.startswith("[sql.books] the database cannot be used: the statement failed")
+        run = project.sandbox.run("return tools.books.query('SELECT 1 AS n')")
+        assert run.error is not None
+        assert (run.error.tool, run.error.message) == (
+            "books.query",
+            'the statement failed: the database says: "unable to open database file"',
+        )
+        with contextlib.closing(sqlite3.connect(folder / "books.db")) as db:
+            db.execute("CREATE TABLE books (title TEXT)")
+        assert project.sandbox.run("return tools.books.tables()").value == {"books": {"title": "TEXT"}}
 
 
 def test_they_need_an_agreement(folder: Path) -> None:

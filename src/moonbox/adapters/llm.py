@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -9,6 +10,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -32,6 +34,8 @@ Ask = Callable[[str, str], str | tuple[str, Tokens]]
 
 _OVERHEAD = 64  # tokens that a provider may add around the texts
 _MOST_CACHED = 1_000
+_LOOK_SECONDS = 0.2
+"""How often a call that waits for the answer to the same question looks whether its run goes on."""
 
 
 def model_tool(
@@ -58,7 +62,7 @@ class _Model:
     calls: int = 0
     tokens: Tokens = field(default_factory=Tokens)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    cache: OrderedDict[str, Any] = field(default_factory=OrderedDict)
+    cache: OrderedDict[str, Future[Any]] = field(default_factory=OrderedDict)
 
     def llm(self, prompt: str, schema: dict[str, Any] | None = None, system: str = "", *, context: Context) -> Any:
         """Asks a language model: llm(prompt, schema, system), also as a global function. Returns its text, or with a
@@ -73,23 +77,42 @@ class _Model:
             system = f"{system}\n\n{text}" if system else text
         # Each owner has answers of its own: where clients' models are asked, one client could answer for another.
         key = hashlib.sha256(json.dumps([OWNER.get(), prompt, system]).encode()).hexdigest()
-        with self.lock:
-            if key in self.cache:
-                self.cache.move_to_end(key)
+        while (asked := self._asked(key)) is not None:
+            if _was_answered(asked, context):
                 context.report({"cached": True})
-                return self.cache[key]
+                return asked.result()
+        try:
+            value = self._fresh(prompt, system, fits, context)
+        except BaseException as problem:  # those who wait for the same answer ask by themselves
+            with self.lock:
+                self.cache.pop(key).set_exception(problem)
+            raise
+        self.cache[key].set_result(value)
+        return value
+
+    def _asked(self, key: str) -> Future[Any] | None:
+        """The answer to a question, perhaps one that is still to come; None for a question that is new from now on."""
+        with self.lock:
+            known = self.cache.get(key)
+            if known is None:
+                self.cache[key] = Future()
+                for old in [name for name, answer in self.cache.items() if answer.done()][
+                    : len(self.cache) - _MOST_CACHED
+                ]:
+                    del self.cache[old]
+            else:
+                self.cache.move_to_end(key)
+            return known
+
+    def _fresh(self, prompt: str, system: str, fits: ResultSchema | None, context: Context) -> Any:
+        """A new answer; what it costs is put into the record of the call."""
         spent: list[Tokens] = []
         try:
-            value = self._value(prompt, system, fits, spent)
+            return self._value(prompt, system, fits, spent)
         finally:
             used = sum(spent, Tokens())
             cost = {} if self.settings.price is None else {"cost": self.settings.cost(used.input, used.output)}
             context.report({"input_tokens": used.input, "output_tokens": used.output, "asked": len(spent), **cost})
-        with self.lock:
-            self.cache[key] = value
-            if len(self.cache) > _MOST_CACHED:
-                self.cache.popitem(last=False)
-        return value
 
     def _value(self, prompt: str, system: str, fits: ResultSchema | None, spent: list[Tokens]) -> Any:
         text = self._ask(prompt, system, spent)
@@ -127,6 +150,14 @@ class _Model:
         ):
             if most is not None and value > most:
                 raise ToolError(f"the budget of llm is used up: {name} is {most:,}", code="limit_llm")
+
+
+def _was_answered(asked: Future[Any], context: Context) -> bool:
+    """Wait for an answer that another call has asked for; False where that call failed."""
+    while not context.cancelled():
+        with contextlib.suppress(TimeoutError):
+            return asked.exception(_LOOK_SECONDS) is None
+    raise ToolError("the run has ended", code="cancelled")
 
 
 def _read(text: str, fits: ResultSchema) -> Any:

@@ -36,6 +36,12 @@ async def announce(call: ToolCall) -> Decision:
     raise Denied("there is no terminal to ask you on", code="approval_unavailable")
 
 
+async def refuse(call: ToolCall) -> Decision:
+    """A Sandbox's `approve` without a terminal, where no person is waited for."""
+    reason = f"the tool '{call.tool}' needs your approval, and there is no terminal to ask you on"
+    raise Denied(f"{reason}; with --wait-for-approval the call waits for `moonbox approvals answer`")
+
+
 class Approver:
     """A Sandbox's `approve`: asks at the terminal itself, because standard input may be the script.
 

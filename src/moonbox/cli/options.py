@@ -189,6 +189,10 @@ RUN_OPTIONS: Mapping[str, Any] = {
     "config": ConfigFile,
     "no_config": Annotated[bool, flag("--no-config", help="Without the nearest moonbox.toml.")],
     "yes": Annotated[bool, flag("--yes", help="Let scripts call tools that may delete or overwrite.")],
+    "wait_for_approval": Annotated[
+        bool,
+        flag("--wait-for-approval", help="With a journal: wait for `moonbox approvals answer` without a terminal."),
+    ],
     "isolation": Annotated[
         str | None,
         option(

@@ -45,6 +45,8 @@ class RunOptions(Struct, frozen=True, kw_only=True, dict=True):
     no_config: bool = False
     yes: bool = False
     """Whether scripts may call tools that may delete or overwrite, which code mode keeps from them."""
+    wait_for_approval: bool = False
+    """Whether calls wait for a person in the journal where there is no terminal."""
     isolation: str | None = None
     workers: WorkerSource | None = None
     """For the isolation `process`: a source of workers that is loading already."""

@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from moonbox.cli.approver import Approver, announce
+from moonbox.cli.approver import Approver, announce, refuse
 from moonbox.cli.output import console, is_terminal
 from moonbox.closing import Closing
 from moonbox.compact import short
@@ -63,9 +63,10 @@ class Session(Closing):
         try:
             trail, config = options.open_trail(), options.project
             keeps_questions = options.journal is not None or bool(config and config.section("journal"))
+            without_terminal = None if not keeps_questions else announce if options.wait_for_approval else refuse
             self.sandbox: Sandbox = options.open(
                 language,
-                approve=self._approver or (announce if keeps_questions else None),
+                approve=self._approver or without_terminal,
                 on_call=self._line if self._line.shown else None,
                 audit=trail,
                 on_output=on_output and self._beside_line(on_output),

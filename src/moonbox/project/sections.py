@@ -263,8 +263,8 @@ def add_sources(config: Config, toolbox: Toolbox) -> None:
         read_sources(config, section)
         for name in config.section(section):
             source = open_source(config, section, name)
-            for problem in source.problems:
-                _LOG.warning("[%s.%s] %s", section, name, problem)
+            for problem in source.problems:  # that of a variable names its table
+                _LOG.warning("%s", problem if problem.startswith("[") else f"[{section}.{name}] {problem}")
             toolbox.merge(source, namespace=name)
 
 
@@ -291,8 +291,9 @@ def open_source(config: Config, section: str, name: str) -> Toolbox:
         if (unset := unset_problem(data)) is not None:
             raise ConfigError(unset)
         place = data.pop("spec" if section == "openapi" else "url")
-        make = Toolbox.from_openapi if section == "openapi" else Toolbox.from_sql
-        return make(place, folder=config.folder, **data)
+        if section == "openapi":
+            return Toolbox.from_openapi(place, folder=config.folder, **data)
+        return Toolbox.from_sql(place, folder=config.folder, later=True, **data)
     except MoonboxError as problem:
         reason = str(problem)
 

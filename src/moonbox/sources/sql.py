@@ -44,13 +44,22 @@ _LIMITS = ("/proc/self/cgroup", "/sys/fs/cgroup")
 _ALSO = ("lupa", "psycopg_binary", "psycopg_c", "pytz", "typing_extensions")
 
 
-def from_sql(url: str, *, namespace: str | None = None, folder: Path = Path(), **options: Any) -> Toolbox:
-    """The tools of a database. Paths start from `folder`."""
+def from_sql(
+    url: str, *, namespace: str | None = None, folder: Path = Path(), later: bool = False, **options: Any
+) -> Toolbox:
+    """The tools of a database. Paths start from `folder`.
+
+    `later`: a database that is away now is a problem of the Toolbox, and its tools work as soon as it is back.
+    """
     source = _Source(read(SqlSettings, {"url": url, **options}, ""), folder)
+    tables: dict[str, dict[str, str]] = {}
+    problems: tuple[str, ...] = ()
     try:
         tables = source.tables()
     except ToolError as problem:
-        raise UsageError(f"the database cannot be used: {problem.message}") from None
+        problems = (f"the database cannot be used: {problem.message}",)
+        if not later:
+            raise UsageError(*problems) from None
     properties = {
         name: {"type": "object", "properties": {column: {"const": kind} for column, kind in columns.items()}}
         for name, columns in tables.items()
@@ -64,7 +73,9 @@ def from_sql(url: str, *, namespace: str | None = None, folder: Path = Path(), *
     if source.settings.execute:
         text = f"Change data with {CHANGES}. {about}"
         tools.append(Tool.from_function(source.execute, description=text, policy="approve"))
-    return Toolbox().merge(tools, namespace=namespace)
+    box = Toolbox().merge(tools, namespace=namespace)
+    box.problems = problems
+    return box
 
 
 class _Source:
