@@ -8,6 +8,7 @@ socket, and of files and connections what its grant has.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import os
 import socket
@@ -79,7 +80,10 @@ class Chores(Closing):
     def begin(self) -> None:
         """Start its zygote without waiting for it: a first chore is expected soon."""
         if self._forks:
-            _zygote(os.getpid(), *self._program).begin()
+            source = _zygote(os.getpid())
+            with contextlib.suppress(WorkerError, OSError):  # the chore tries again
+                source.load(self._module)
+                source.begin()
 
     def run(
         self,
