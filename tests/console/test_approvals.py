@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
-from moonbox import Toolbox, tool
+from moonbox import Sandbox, Toolbox, tool
 from moonbox.runs.decisions import Decision
 from tests.waiting import wait_until
 
 from .conftest import visiting
 from .serving import list_orders, refund
+from .test_access import page_key, signed_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -174,6 +175,78 @@ def test_questions_of_one_run_are_answered_together(inbox: Page, console: Consol
     expect(head).to_have_count(0)
     inbox.get_by_role("button", name="Allow").click()
     assert other.result().ok
+
+
+def test_a_rule_allows_the_like_from_then_on(inbox: Page, console: Console) -> None:
+    source = "for n = 1, 4 do tools.refund{order_id = n % 3, amount = n * 10.5} end"
+    script = Started(console, source)
+    inbox.get_by_role("button", name="Always…").click()
+    inbox.get_by_label("Rule for amount").select_option("at most")
+    inbox.get_by_label("Values for amount").fill("a lot")
+    inbox.get_by_role("button", name="Always allow").click()
+    expect(inbox.get_by_role("alert")).to_have_text('amount: "a lot" is not a number')
+    inbox.get_by_label("Values for amount").fill("31.5")
+    inbox.get_by_label("Rule for order_id").select_option("one of")
+    inbox.get_by_label("Values for order_id").fill("1, 2")
+    inbox.get_by_role("button", name="Always allow").click()
+    for left in ("amount31.5", "amount42.0"):  # the third is for another order, the fourth is more
+        expect(inbox.locator(".question .arguments")).to_contain_text(left)
+        inbox.get_by_role("button", name="Allow", exact=True).click()
+    run = script.result()
+    assert run.ok
+    rule = {"order_id": {"enum": [1, 2]}, "amount": {"maximum": 31.5}}
+    assert [(call.approval, call.approval_rule) for call in run.calls] == [
+        ("always", rule),
+        ("always", rule),
+        ("allowed", None),
+        ("allowed", None),
+    ]
+    said = "refund always allowed where order_id one of 1, 2 and amount ≤ 31.5 by console"
+    expect(inbox.locator("#answered li").nth(2)).to_contain_text(said)
+
+
+def test_what_is_no_rule_is_refused(inbox: Page, console: Console) -> None:
+    script = Started(console)
+    expect(inbox.locator(".question")).to_be_visible()
+    question = console.bench.approvals.pending()[0].id
+    with signed_in(console) as browser:
+        headers = {"x-moonbox-key": page_key(browser), "origin": console.url}
+        for body in (
+            {"decision": "always", "when": {"amount": {"about": 5}}},
+            {"decision": "always", "when": ["amount"]},
+            {"decision": "always", "scope": "world"},
+            {"decision": "allow", "when": {"amount": {"maximum": 5}}},
+        ):
+            assert browser.post(f"/approvals/{question}", json=body, headers=headers).status_code == 400, body
+    inbox.get_by_role("button", name="Deny…").click()
+    inbox.keyboard.press("Enter")
+    assert not script.result().ok
+
+
+def test_a_script_is_read_changed_and_allowed_as_a_whole(inbox: Page, console: Console) -> None:
+    ran: list[Run] = []
+    source = (
+        "-- Refund the first order\nlocal rows = tools.list_orders{customer = 'ada'}\nreturn tools.refund{order_id = 1}"
+    )
+    hooks: Any = console.bench.hooks
+    with Sandbox(console.service.sandbox.toolbox, approve_script=True, min_workers=0, check=False, **hooks) as box:
+        thread = threading.Thread(target=lambda: ran.append(box.run(source)), daemon=True)
+        thread.start()
+        card = inbox.locator(".question")
+        expect(card.locator("h2")).to_have_text("A script waits for your approvaldestructive")
+        expect(card.locator(".named li")).to_have_text(
+            ["list_orders reads Orders of one customer.", "refund destroys Refund an order."]
+        )
+        expect(card.locator(".snippet .line")).to_have_count(3)
+        card.get_by_role("button", name="Edit…").click()
+        text = card.get_by_label("The script", exact=True)
+        expect(text).to_have_value(source)
+        text.fill("return 'nothing is refunded'")
+        card.get_by_role("button", name="Allow this script").click()
+        thread.join(30)
+    (run,) = ran
+    assert (run.value, run.approval, run.original_source) == ("nothing is refunded", "edited", source)
+    expect(inbox.locator("#answered li").first).to_contain_text("a script allowed with edits by console")
 
 
 def test_a_question_goes_when_its_run_ends(inbox: Page, console: Console) -> None:

@@ -100,7 +100,8 @@ def workbench_operations() -> dict[str, Any]:
     """The operations of sessions, approvals, events and views that `serve --console` adds."""
     session = {"id": _STRING, "language": _STRING, "state": _STRING, "source": _STRING, "limits": _OBJECT}
     decisions, reason = {"enum": ["allow", "always", "edit", "deny"]}, {"type": "string", "maxLength": 500}
-    decision = _object({"decision": decisions, "reason": reason, "arguments": _OBJECT}, "decision")
+    rule = {"when": _OBJECT, "scope": {"enum": ["repl", "run"]}}
+    decision = _object({"decision": decisions, "reason": reason, "arguments": _OBJECT, **rule}, "decision")
     script = _object({"source_code": _STRING, "step": _BOOLEAN, "limits": _OBJECT}, "source_code")
     search = [_text("q", True), _text("mode"), _number("limit", 50), _text("source")]
     look = _object({"source_code": _STRING, "language": _STRING, "session": _STRING}, "source_code")

@@ -157,7 +157,7 @@ class Workbench:
         return {**question.to_dict(), "session": session, "order": self._order(question.tool)}
 
     def answered(self, answer: Answered) -> dict[str, Any]:
-        """An answer with the run that asked, its arguments, and what they were changed to."""
+        """An answer with the run that asked, its arguments, what they were changed to, and the rule for later calls."""
         return {**answer.to_dict(), **self._asked.get(answer.id, {})}
 
     def _order(self, name: str) -> list[str]:
@@ -169,7 +169,8 @@ class Workbench:
     def answer(self, id: str, decision: Decision) -> None:
         """Answer a question; the errors are those of `Approvals.answer`."""
         if id in self._asked:
-            self._asked[id]["edited"] = to_jsonable(decision.arguments) if decision.kind == "edit" else None
+            edited = decision.arguments if decision.kind == "edit" else None
+            self._asked[id] |= {"edited": to_jsonable(edited), "when": to_jsonable(decision.when)}
         self.approvals.answer(id, decision)
 
     def resume(self, run: str, in_flight: str | None) -> Run:
@@ -247,8 +248,7 @@ class Workbench:
     def _tell(self, change: Question | Answered) -> None:
         if isinstance(change, Question):
             asked = self.question(change)
-            kept = {name: asked[name] for name in ("run", "arguments", "order")}
-            self._asked[change.id] = {**kept, "edited": None}
+            self._asked[change.id] = {name: asked[name] for name in ("run", "arguments", "order", "kind")}
             if change.run and not asked["session"]:
                 self._wait(change)
             self.events.publish(Event("approval", asked))
@@ -346,21 +346,21 @@ class WorkbenchApi:
 
     async def answer_approval(self, request: Request) -> Response:
         body = await json_object(request)
-        kind, reason, arguments = body.get("decision"), body.get("reason", ""), body.get("arguments")
+        kind, reason, scope = body.get("decision"), body.get("reason", ""), body.get("scope", "repl")
         if kind not in _DECISIONS or not isinstance(reason, str):
             raise Refused(400, "invalid", f"decision must be one of {', '.join(_DECISIONS)}")
-        if kind == "edit" and not isinstance(arguments, dict):
+        if kind == "edit" and not isinstance(body.get("arguments"), dict):
             raise Refused(400, "invalid", "arguments must be a JSON object")
         try:
-            edited = None if arguments is None else from_jsonable(arguments)
-            decision = Decision(kind, reason[:500], edited, _BY)
-            await asyncio.to_thread(self._bench.answer, request.path_params["id"], decision)
-        except ArgumentError as problem:
-            raise Refused(400, "invalid", problem.message) from None
-        except UsageError as problem:
-            raise Refused(404, "unknown_approval", str(problem)) from None
+            arguments, when = (from_jsonable(body.get(name)) for name in ("arguments", "when"))
         except (TypeError, ValueError):
             raise Refused(400, "invalid", "arguments contain an invalid $bytes, $float or $pairs") from None
+        if kind != "always" and (when is not None or scope != "repl"):
+            raise Refused(400, "invalid", "when and scope belong to the decision always")
+        with refusing(400, "invalid", UsageError):
+            decision = Decision(kind, reason[:500], arguments, _BY, when, scope)
+        with refusing(400, "invalid", ArgumentError), refusing(404, "unknown_approval", UsageError):
+            await asyncio.to_thread(self._bench.answer, request.path_params["id"], decision)
         return JsonAnswer({"ok": True})
 
     async def search_knowledge(self, request: Request) -> Response:

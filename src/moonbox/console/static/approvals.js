@@ -29,11 +29,11 @@ function empty() {
 
 /** What was decided, about which arguments: in a line, and as a whole below it. */
 function line(answer) {
-  const { tool, decision, reason, by, answered, run, when: rule } = answer;
+  const { tool, decision, reason, by, answered, run, kind, when: rule } = answer;
   const fields = inOrder({ ...answer, arguments: answer.edited ?? answer.arguments });
   const changed = edits(answer);
   const told = [
-    h("code", {}, tool),
+    kind === "script" ? "a script" : h("code", {}, tool),
     ` ${SAID[decision] ?? decision}`,
     rule ? ` where ${ruleText(rule)}` : "",
     by ? ` by ${by}` : "",

@@ -9,25 +9,26 @@ import { node } from "./value.js";
 
 const AROUND = 2;
 
-/** A card for a question. */
+/** A card for a question: whether a call may be made, or whether a script may run. */
 export function questionCard(question) {
-  const { id, tool, run, source } = question;
-  const destructive = question.hints.includes("destructive");
+  const { id, tool, run, source, kind } = question;
+  const isScript = kind === "script";
+  const destructive = question.hints.includes("destructive") || (isScript && question.tools.some(({ effect }) => effect === "destroys"));
   const hints = question.hints.filter((hint) => hint !== "destructive"); // the badge says it
   const fields = inOrder(question);
   const problem = h("p", { class: "bad-text", role: "alert" });
-  const panels = { deny: denial(), edit: editor(), always: rule() };
+  const panels = { deny: denial(), edit: isScript ? scriptEditor() : editor(), always: rule() };
   const about = [`asked ${when(question.asked)}`, run && `run ${run.slice(0, 8)}`, ...Object.entries(question.labels).map((label) => label.join("=")), hints.join(", ")];
   const card = h(
     "article",
     { class: `card question${destructive ? " destructive" : ""}`, "data-question": id, "data-tool": tool, tabindex: "-1", "aria-labelledby": `what-${id}` },
-    h("h2", { id: `what-${id}` }, h("code", {}, tool), " waits for your approval", destructive ? h("span", { class: "state bad" }, "destructive") : null),
-    question.description ? h("p", {}, question.description) : null,
+    h("h2", { id: `what-${id}` }, isScript ? "A script waits for your approval" : [h("code", {}, tool), " waits for your approval"], destructive ? h("span", { class: "state bad" }, "destructive") : null),
+    isScript ? h("p", {}, "Nothing of it has run.") : question.description ? h("p", {}, question.description) : null,
     changes(question),
     h(
       "div", // in which the buttons stay in view: they never stand above what they are about
       {},
-      fields.length ? h("div", { class: "tree arguments" }, fields.map(([name, value]) => node(name, value, false))) : h("p", { class: "dim" }, "Without arguments."),
+      isScript ? [named(question), found(question)] : fields.length ? h("div", { class: "tree arguments" }, fields.map(([name, value]) => node(name, value, false))) : h("p", { class: "dim" }, "Without arguments."),
       script(question),
       h("p", { class: "dim" }, about.filter(Boolean).join(" · ")),
       h(
@@ -72,16 +73,24 @@ export function questionCard(question) {
     }
   }
 
-  /** This call and the later ones of its session: all of them, or those whose arguments the rule fits. */
+  function scriptEditor() {
+    const edited = h("textarea", { id: `edit-${id}`, rows: 14, spellcheck: "false", class: "code" });
+    edited.value = source;
+    return { first: edited, element: h("div", { hidden: true }, h("label", { for: edited.id }, "The script"), edited, button("Allow this script", "good", () => send({ decision: "edit", arguments: { script: edited.value } }))) };
+  }
+
+  /** This call and later ones: all of them, or those whose arguments the rule fits. Of a script, the same text. */
   function rule() {
-    const form = ruleForm(question.rules ? fields : []);
+    const form = ruleForm(isScript ? [] : fields);
+    const scope = h("select", { "aria-label": "How long" }, h("option", { value: "repl" }, "in this session"), h("option", { value: "run" }, "in this run"));
     const allow = button("Always allow", "good", sendRule);
-    return { first: form.first ?? allow, element: h("div", { hidden: true }, h("p", {}, "Allow this call, and later calls of ", h("code", {}, tool), form.first ? " in this session whose arguments are:" : " in this session."), form.element, allow) };
+    const what = isScript ? "the same script again, until it or a tool that it names changes" : ["this call, and later calls of ", h("code", {}, tool)];
+    return { first: form.first ?? allow, element: h("div", { hidden: true }, h("p", {}, "Allow ", what, " ", scope, form.first ? " whose arguments are:" : "."), form.element, allow) };
 
     function sendRule() {
       try {
         const when = form.read();
-        send({ decision: "always", ...(Object.keys(when).length ? { when } : {}) });
+        send({ decision: "always", scope: scope.value, ...(Object.keys(when).length ? { when } : {}) });
       } catch (wrong) {
         problem.textContent = wrong.message;
       }
@@ -138,15 +147,28 @@ function changes({ changed }) {
   );
 }
 
-function script({ source, lines, language }) {
+/** The tools that a script names, and what each does. */
+function named({ tools }) {
+  if (!tools.length) return h("p", { class: "dim" }, "It names no tool.");
+  const kinds = { reads: "", changes: "warn", destroys: "bad" };
+  return h("ul", { class: "named" }, tools.map(({ tool, description, effect }) => h("li", {}, h("code", {}, tool), " ", h("span", { class: `state ${kinds[effect] ?? ""}` }, effect), " ", h("span", { class: "dim" }, description.split("\n", 1)[0]))));
+}
+
+function found({ findings }) {
+  return findings.map(({ severity, line, message }) => h("p", { class: severity === "error" ? "bad-text" : "hint" }, `line ${line}: ${message}`));
+}
+
+/** The lines around those that name the tool; of a script that asks for itself, all. */
+function script({ source, lines, language, kind }) {
   if (!source) return h("p", { class: "dim" }, "Called directly, not from a script.");
   const coloured = colouredLines(source.replace(/\n$/, ""), language);
-  const first = Math.max(1, (lines[0] ?? 1) - AROUND);
-  const last = Math.min(coloured.length, (lines.at(-1) ?? 3) + AROUND, first + 14);
+  const whole = kind === "script";
+  const first = whole ? 1 : Math.max(1, (lines[0] ?? 1) - AROUND);
+  const last = whole ? coloured.length : Math.min(coloured.length, (lines.at(-1) ?? 3) + AROUND, first + 14);
   const shown = coloured.slice(first - 1, last).map((line, index) => {
     const number = first + index;
-    return h("span", { class: lines.includes(number) ? "line here" : "line" }, h("span", { class: "number" }, String(number)), line);
+    return h("span", { class: lines.includes(number) && !whole ? "line here" : "line" }, h("span", { class: "number" }, String(number)), line);
   });
-  const where = lines.length === 0 ? "script" : lines.length === 1 ? `line ${lines[0]}` : `lines ${lines.join(", ")}`;
-  return h("figure", { class: "snippet" }, h("figcaption", { class: "dim" }, `By the script, ${where}`), h("pre", { tabindex: "0" }, shown));
+  const where = whole ? "The script" : lines.length === 0 ? "By the script" : `By the script, line${lines.length === 1 ? "" : "s"} ${lines.join(", ")}`;
+  return h("figure", { class: "snippet" }, h("figcaption", { class: "dim" }, where), h("pre", { tabindex: "0" }, shown));
 }
