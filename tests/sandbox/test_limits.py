@@ -254,3 +254,13 @@ def test_garbage_of_a_run_with_more_memory_does_not_raise_a_lower_limit(isolatio
         assert repl.run(holding % 100_000).ok
         run = repl.run(holding % 50_000, limits=Limits(max_memory=16_000_000))
     assert error_of(run).limit == "memory"
+
+
+def test_a_script_whose_memory_is_full_does_not_collect_for_long() -> None:
+    limits = Limits(max_memory=30_000_000, timeout=60)
+    with Sandbox(limits=limits) as box:
+        run = box.run("local t = {} for i = 1, 1e8 do t[i] = tostring(i) end")
+    assert run.error is not None
+    assert run.error.limit == "memory"
+    if run.usage.native:  # elsewhere lupa's own allocator decides
+        assert run.usage.cpu < 4  # processor time, which does not depend on others; it was 8 and more

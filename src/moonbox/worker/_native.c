@@ -109,6 +109,8 @@ enum { HEADER = 5, SPENT_SIZE = 32, RUN_HEAD = 12, LOOK = 12, MOST_RUNNING = 256
 enum { NONE = 0xc0, MOST_ELEMENTS = 1 << 26, MOST_ANSWERS = 100000, LARGE = 1 << 16, KNOWN_NAMES = 64 };
 enum { FLUSH_BYTES = 8192, KEPT_FROM = 500, LEAST_BUFFER = 1 << 16, KEPT_BUFFER = 1 << 20 };
 static const size_t SLACK = 64 * 1024;
+static const size_t LITTLE_GAIN = 64; /* of the limit: what collecting must bring */
+static const int MOST_TIGHT = 3;
 static const long FLUSH_NANOSECONDS = 5000000;
 
 typedef struct {
@@ -125,6 +127,8 @@ static struct {
   const void *null;                                          /* the light userdata that stands for json.null */
   /* memory, as our allocator counts it */
   size_t used, peak, limit, base;
+  size_t taken, taken_before; /* bytes that were allocated, in all and when there was no room for more */
+  int tight;                  /* how often in a row collecting has brought little */
   /* the limits of a run */
   size_t max_memory, max_output, max_string, max_array, max_nodes, max_depth;
   /* the run under way */
@@ -185,6 +189,19 @@ static void shrink(Buffer *b) {
   b->room = LEAST_BUFFER;
 }
 
+static void trip(int reason);
+
+/* Whether there is room for so many bytes more. Where there is none, Lua collects and asks again, or goes on without, as it does
+ * with its table of texts. So a script whose memory is full may collect everything for each small block: where that has brought
+ * little several times, one after another, it is stopped. */
+static int has_memory(size_t more) {
+  if (W.used + more <= W.limit) return 1;
+  W.tight = W.taken - W.taken_before < W.limit / LITTLE_GAIN ? W.tight + 1 : 0;
+  W.taken_before = W.taken;
+  if (W.tight > MOST_TIGHT && W.running_number && !W.guarded && !atomic_load(&W.reason)) trip(REASON_MEMORY);
+  return 0;
+}
+
 /* Lua's memory, by this thread alone. lupa's allocator uses realloc and free too, so that blocks can change hands. */
 static void *allocate(void *_, void *block, size_t old, size_t new) {
   (void)_;
@@ -194,10 +211,11 @@ static void *allocate(void *_, void *block, size_t old, size_t new) {
     W.used -= old;
     return NULL;
   }
-  if (new > old && W.limit && W.used + (new - old) > W.limit) return NULL;
+  if (new > old && W.limit && !has_memory(new - old)) return NULL;
   void *moved = realloc(block, new);
   if (moved) {
     W.used += new - old;
+    if (new > old) W.taken += new - old;
     if (W.used > W.peak) W.peak = W.used;
   }
   return moved;
@@ -206,6 +224,7 @@ static void *allocate(void *_, void *block, size_t old, size_t new) {
 static void limit_memory(size_t extra) {
   size_t least = W.used + extra, allowed = W.max_memory + W.base;
   W.limit = (allowed > least ? allowed : least) + SLACK;
+  W.tight = 0;
 }
 
 /* ---- Frames -------------------------------------------------------------------------------------------------------- */
