@@ -93,6 +93,9 @@ def seen(box: Sandbox, source: str, **options: Any) -> dict[str, Any]:
     kept: dict[str, Any] = json.loads(text)
     for name in ("id", "repl", "started", "usage", "seed"):
         kept.pop(name, None)
+    if kept["error"] and kept["error"]["limit"] == "memory":  # one loop stops the script, in the other an allocation fails
+        for name in ("line", "source", "frames", "traceback"):
+            kept["error"].pop(name, None)
     for call in kept.get("calls", ()):
         for name in [
             name for name in call if name not in ("tool", "name", "target", "arguments", "value", "error", "ok")
