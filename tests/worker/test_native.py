@@ -93,7 +93,7 @@ def seen(box: Sandbox, source: str, **options: Any) -> dict[str, Any]:
     kept: dict[str, Any] = json.loads(text)
     for name in ("id", "repl", "started", "usage", "seed"):
         kept.pop(name, None)
-    if kept["error"] and kept["error"]["limit"] == "memory":  # one loop stops the script, in the other an allocation fails
+    if kept["error"] and kept["error"]["limit"] == "memory":  # one loop stops the script, the other fails to allocate
         for name in ("line", "source", "frames", "traceback"):
             kept["error"].pop(name, None)
     for call in kept.get("calls", ()):
