@@ -369,10 +369,44 @@ def test_two_runs_are_compared(visitor: Visitor, console: Console) -> None:
     page = visitor.enter(console, f"compare?a={9:032x}&b={10:032x}")
     expect(page.locator(".diff ins")).to_contain_text(["-- run 10", "local n = 10"])
     expect(page.locator(".diff del")).to_contain_text(["-- run 9", "local n = 9"])
-    expect(page.get_by_role("region", name="Calls").first).to_contain_text("list_orders")
-    expect(page.locator("[data-timeline] .tl-row")).to_have_count(12)
+    calls = page.get_by_role("region", name="Calls", exact=True)
+    expect(calls).to_contain_text("Both made the same calls, with the same answers.")
+    expect(calls.locator("tbody tr")).to_have_count(6)
+    expect(calls.locator("tbody tr svg")).to_have_count(12)
     page.get_by_role("link", name="Swap").click()
     expect(page.locator(".diff ins").first).to_contain_text("-- run 9")
+
+
+def test_the_first_difference_is_marked_and_values_are_compared_as_trees(visitor: Visitor) -> None:
+    def made(id: str, *calls: Call, value: object) -> Run:
+        return Run(id, "return 1", calls=calls, values=(value,), output="the same", started=STARTED)
+
+    def call(index: int, customer: str, *found: int) -> Call:
+        return Call(index, "find", {"customer": customer}, "ok", packed=pack({"found": found}), started=STARTED + index)
+
+    sink = MemorySink()
+    sink.write(made("a", call(1, "ada", 1), call(2, "bob", 1, 2), value={"rows": [{"id": 1}], "note": "kept"}))
+    both = (call(1, "ada", 1), call(2, "bob", 1, 3), call(3, "cy"))
+    sink.write(made("b", *both, value={"rows": [{"id": 2}, {"id": 3}], "note": "kept"}))
+    with visiting(visitor, "compare?a=a&b=b", TOOLS, trail=sink) as (_, page):
+        rows = page.locator("#pairs > tbody > tr")
+        expect(rows).to_have_count(3)
+        expect(page.locator("#pairs tr.differs")).to_have_count(2)
+        expect(page.locator("#first")).to_contain_text('first difference find {"customer":"bob"}')
+        expect(rows.last).to_contain_text("not called")
+        page.keyboard.press("n")
+        page.keyboard.press("Enter")
+        whole = page.locator("#pairs tr.whole")
+        expect(whole).to_contain_text("answer1 difference in 1found1 difference in 22")
+        expect(whole.locator("del")).to_have_text("2")
+        expect(whole.locator("ins")).to_have_text("3")
+        page.keyboard.press("Enter")
+        expect(whole).to_have_count(0)
+        compared = page.locator("#compared")
+        expect(compared).to_contain_text("value1 difference in 2rows2 differences in 2")
+        expect(compared.locator("ins")).to_have_text(["2", '{"id":3}'])
+        expect(compared).not_to_contain_text("note")
+        expect(compared).to_contain_text("printedthe same")
 
 
 def test_an_unknown_run_is_said_to_be_unknown(visitor: Visitor, console: Console) -> None:

@@ -138,14 +138,25 @@ def _as_direct_call(call: Call) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CallPair:
-    """A call that both runs made, or that only one did: then the other's status and duration are None."""
+    """A call that both runs made, or that only one did: then the other's number, status and duration are None."""
 
     tool: str
     arguments: str
+    a: int | None
     a_status: str | None
     a_duration: float | None
+    b: int | None
     b_status: str | None
     b_duration: float | None
+    same: bool
+    """Whether both made it, with the same answer."""
+
+    @classmethod
+    def of(cls, a: Call | None, b: Call | None) -> CallPair:
+        call = a or b
+        assert call is not None
+        same = a is not None and b is not None and _answer(a) == _answer(b)
+        return cls(*_identity(call), *_figures_of(a), *_figures_of(b), same)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,11 +219,22 @@ def _diff(a: str, b: str) -> Iterator[tuple[str, str]]:
 
 def _pairs(a: Sequence[Call], b: Sequence[Call]) -> Iterator[CallPair]:
     """The calls in order; those with the same tool and arguments stand side by side."""
-    first, second = ([(call.tool, short(call.arguments, _ARGUMENT_CHARS)) for call in calls] for calls in (a, b))
-    for _, i, j, k, m in difflib.SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
-        same = first[i:j] == second[k:m]
-        for x, y in zip(range(i, j), range(k, m), strict=True) if same else ():
-            yield CallPair(*first[x], a[x].status, a[x].duration, b[y].status, b[y].duration)
-        if not same:
-            yield from (CallPair(*first[x], a[x].status, a[x].duration, None, None) for x in range(i, j))
-            yield from (CallPair(*second[y], None, None, b[y].status, b[y].duration) for y in range(k, m))
+    first, second = ([_identity(call) for call in calls] for calls in (a, b))
+    for kind, i, j, k, m in difflib.SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
+        if kind == "equal":
+            yield from map(CallPair.of, a[i:j], b[k:m])
+        else:
+            yield from (CallPair.of(call, None) for call in a[i:j])
+            yield from (CallPair.of(None, call) for call in b[k:m])
+
+
+def _figures_of(call: Call | None) -> tuple[int | None, str | None, float | None]:
+    return (None, None, None) if call is None else (call.index, call.status, call.duration)
+
+
+def _identity(call: Call) -> tuple[str, str]:
+    return call.tool, short(call.arguments, _ARGUMENT_CHARS)
+
+
+def _answer(call: Call) -> tuple[Any, ...]:
+    return call.status, call.packed, call.error and (call.error.code, call.error.message)

@@ -123,13 +123,8 @@ async def comparison(service: Service, request: Request, _: str) -> dict[str, An
     b = await _run(service, request.query_params.get("b", ""))
     result = await asyncio.to_thread(compare, a, b)
     calls = [
-        {
-            "tool": pair.tool,
-            "arguments": pair.arguments,
-            "a": _call_text(pair.a_status, pair.a_duration),
-            "b": _call_text(pair.b_status, pair.b_duration),
-        }
-        for pair in result.calls
+        {**pair, **{f"{side}_text": _call_text(pair[f"{side}_status"], pair[f"{side}_duration"]) for side in "ab"}}
+        for pair in result.to_dict()["calls"]
     ]
     return {
         "title": "Comparison",
@@ -138,7 +133,9 @@ async def comparison(service: Service, request: Request, _: str) -> dict[str, An
         "figures": [_figure(name, *values) for name, values in result.figures.items() if any(values)],
         "diff": result.diff,
         "calls": calls,
+        "first": next((number for number, pair in enumerate(result.calls, 1) if not pair.same), 0),
         "hidden_calls": result.hidden_calls,
+        "same_values": result.same_values,
         "answer_a": a.for_model(_ANSWER_CHARS),
         "answer_b": b.for_model(_ANSWER_CHARS),
         "timeline_a": as_json({"run": a.id, **timeline_of(a)}),
@@ -243,7 +240,7 @@ PAGES: dict[str, Page] = {
     "/playground/{session}": Page("playground.html", "playground", "playground.js", playground),
     "/runs": Page("runs.html", "runs", "runs.js", runs),
     "/runs/{id}": Page("run.html", "runs", "run.js", run),
-    "/compare": Page("compare.html", "runs", "run.js", comparison),
+    "/compare": Page("compare.html", "runs", "compare.js", comparison),
     "/approvals": Page("approvals.html", "approvals", "approvals.js", approvals),
     "/durable": Page("durable.html", "durable", "plain.js", durable),
     "/tools": Page("tools.html", "tools", "tools.js", tools),
