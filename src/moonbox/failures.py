@@ -13,6 +13,7 @@ whose `error` is empty or a number.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from moonbox.errors import ToolError
@@ -27,7 +28,9 @@ Failures = Literal["return", "raise"]
 FAILURES: tuple[str, ...] = get_args(Failures)
 CODES = frozenset({"not_found", "invalid", "denied", "conflict", "rate_limited", "timeout", "unavailable"})
 """The codes that a result may give its error."""
-_RETRYABLE = frozenset({"rate_limited", "timeout", "unavailable"})
+RETRYABLE = frozenset({"rate_limited", "timeout", "unavailable"})
+PROBES = frozenset({"error", "errors", "success", "ok"})
+"""The fields that show whether a result is a failure."""
 _FIELDS = frozenset({"error", "errors", "success", "ok", "status", "code", "message", "detail", "details"})
 _KEYS = frozenset(name.encode() for name in _FIELDS)
 _SUCCESS = frozenset({"ok", "success", "succeeded", "complete", "completed", "done"})
@@ -47,7 +50,7 @@ def raise_failure(packed: Packed, tool: str | None) -> None:
     fields = _failure_fields(packed)
     if fields is not None:
         code = _code(fields)
-        raise ToolError(_text(fields), code=code, retryable=code in _RETRYABLE, data=packed.value, tool=tool)
+        raise ToolError(_text(fields), code=code, retryable=code in RETRYABLE, data=packed.value, tool=tool)
 
 
 def _failure_fields(packed: Packed) -> dict[str, Any] | None:
@@ -107,7 +110,23 @@ def _code(fields: dict[str, Any]) -> str:
     if isinstance(error, list):
         error = error[0]
     inner = error.get("code") if isinstance(error, dict) else None
-    return next((code for code in (fields.get("code"), inner) if isinstance(code, str) and code in CODES), "tool_error")
+    said = next((code for code in (fields.get("code"), inner) if isinstance(code, str) and code in CODES), None)
+    return said or code_in_words(_text(fields))
+
+
+def code_in_words(text: str) -> str:
+    """The code of a failure of which only a text is known, by the usual words; `tool_error` where it has none."""
+    beginning = text[:_LONGEST_TEXT]
+    return next((code for code, words in _WORDS.items() if re.search(words, beginning, re.IGNORECASE)), "tool_error")
+
+
+_WORDS = {
+    "not_found": r"not ?found|does ?n[o']t ?exist|does ?not ?exist|\bno such\b|\b(?:HTTP|status(?: code)?):? 404\b",
+    "conflict": r"already ?exists",
+    "denied": r"(?:permission|access) ?denied|unauthori[sz]ed|not (?:authori[sz]ed|allowed)\b",
+    "rate_limited": r"rate ?limit|too ?many ?requests",
+}
+"""Also within the names of exceptions: `OrderNotFound`."""
 
 
 def _text(fields: dict[str, Any]) -> str:

@@ -26,6 +26,8 @@ class Finding(Struct, frozen=True):
     """Of a call that would fail: the code that its error would have."""
     tool: str | None = None
     """Which tool it is about."""
+    field: str | None = None
+    """The field that the results of tools are not known to have."""
 
     def __str__(self) -> str:
         hint = f"; {self.hint}" if self.hint else ""

@@ -599,3 +599,15 @@ def test_a_repl_as_the_sandbox() -> None:
             assert mode.end()
             assert repl.globals() == {}
         assert repl.run("return 1").value == 1, "it stays open"
+
+
+def test_text_that_was_json_is_said_to_be_so_in_the_next_code_mode() -> None:
+    @tool
+    def types() -> str:
+        """All types of products."""
+        return '[{"name": "shoe", "count": 3}]'
+
+    with Sandbox([types]) as box:
+        assert "- types() -> string — " in CodeMode(box).catalog.text
+        box.run("return tools.types{}")
+        assert "- types() -> string (JSON: {name: string, count: integer}[]) — " in CodeMode(box).catalog.text

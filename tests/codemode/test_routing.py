@@ -170,3 +170,12 @@ def test_narration_is_filled_in_for_scripts() -> None:
         mode.handle("lua_repl", {"source_code": "tools.told{x = 1}"})
         assert "human_intent" not in json.dumps(mode.definitions())
     assert seen == [{"x": 1, "human_intent": "Called from a script."}]
+
+
+def test_narration_that_is_optional_is_left_out() -> None:
+    seen: list[Any] = []
+    schema = {"type": "object", "properties": {"human_intent": TEXT, "x": {"type": "integer"}}}
+    with Sandbox([Tool.from_schema(name="told", parameters=schema, call=seen.append)]) as box, CodeMode(box) as mode:
+        mode.handle("lua_repl", {"source_code": "tools.told{x = 1}"})
+        assert "human_intent" not in json.dumps(mode.definitions())
+    assert seen == [{"x": 1}]

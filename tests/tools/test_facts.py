@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from moonbox.schema.facts import allowed_values, remark
@@ -47,4 +49,28 @@ def test_allowed_values(description: str, values: list[str]) -> None:
     ],
 )
 def test_remarks(description: str, form: str | None, said: str) -> None:
-    assert remark("field", description, form) == said
+    assert remark("field", description, {"format": form}) == said
+
+
+@pytest.mark.parametrize(
+    ("schema", "description", "said"),
+    [
+        ({"minimum": 1, "maximum": 50}, "", "1 to 50"),
+        ({"maximum": 50}, "How many.", "at most 50"),
+        ({"maximum": 50.0}, "How many.", "at most 50"),
+        ({"minimum": 5}, "", "at least 5"),
+        ({"minimum": 0}, "", ""),
+        ({"maximum": 50}, "At most 50.", "At most 50"),
+        ({"maximum": 0.5}, "", ""),
+        ({"maximum": "50"}, "", ""),
+    ],
+)
+def test_bounds_of_numbers(schema: dict[str, Any], description: str, said: str) -> None:
+    assert remark("field", description, schema) == said
+
+
+def test_facts_come_first_where_a_remark_is_cut() -> None:
+    words = "Must be the weight of the whole parcel with everything that is packed into it, and with the box itself"
+    assert remark("field", f"{words}, in kg and at most 30.", {}) == (
+        "kg; at most 30; Must be the weight of the whole parcel with everything that is…"
+    )

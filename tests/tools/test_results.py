@@ -8,8 +8,8 @@ import pytest
 from pydantic import BaseModel
 
 from moonbox import Sandbox
-from moonbox.errors import ToolError
-from moonbox.tools import Tool
+from moonbox.errors import ToolDefinitionError, ToolError
+from moonbox.tools import Tool, tool
 from moonbox.values import ValueLimits
 
 
@@ -117,8 +117,91 @@ def test_a_script_may_read_more_than_is_declared() -> None:
         return Dog(name="Rex", breed="spitz")
 
     with Sandbox([Tool.from_function(pet)]) as box:
-        run = box.run("return tools.pet().breed")
-    assert (run.value, [note.message for note in run.notes]) == (
-        "spitz",
-        ["the field 'breed' is not in the result of tools.pet"],
+        run, other = box.run("return tools.pet().breed"), box.run("return tools.pet().size")
+        probed = box.run("local r = tools.pet{} if r.error or r.success == false then return 0 end return r.name")
+    assert (run.value, run.notes) == ("spitz", ())  # the result shows that there is such a field
+    assert [note.message for note in other.notes] == ["the field 'size' is not in the result of tools.pet"]
+    assert (probed.value, probed.notes) == ("Rex", ())  # a failure might have come as data
+
+
+class NoSuchOrder(Exception):
+    pass
+
+
+class NoSuchOrderYet(NoSuchOrder):
+    pass
+
+
+class OrderNotFound(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (NoSuchOrder("#1"), "gone"),
+        (NoSuchOrderYet("#1"), "gone"),
+        (KeyError("#1"), "invalid"),
+        (ValueError("Order not found"), "not_found"),
+        (ValueError("the order #1 does not exist"), "not_found"),
+        (OrderNotFound("#1"), "not_found"),
+        (RuntimeError("status code: 404"), "not_found"),
+        (RuntimeError("the name already exists"), "conflict"),
+        (RuntimeError("Permission denied"), "denied"),
+        (RuntimeError("Too many requests"), "rate_limited"),
+        (ValueError("the order is odd"), "tool_error"),
+    ],
+)
+def test_codes_of_exceptions(error: Exception, code: str) -> None:
+    @tool(errors={NoSuchOrder: "gone", KeyError: "invalid"})
+    def load() -> int:
+        raise error
+
+    with Sandbox([load]) as box:
+        run = box.run("local ok, e = pcall(tools.load) return e.code, e.retryable")
+    assert run.values == (code, code == "rate_limited")
+
+
+def test_errors_are_codes_by_class() -> None:
+    with pytest.raises(ToolDefinitionError) as raised:
+        tool(errors={"KeyError": "invalid"})(lambda: None)  # type: ignore[dict-item]
+    assert "a lambda has no name" in str(raised.value)
+    with pytest.raises(ToolDefinitionError) as raised:
+
+        @tool(errors={"KeyError": "invalid"})  # type: ignore[dict-item]
+        def load() -> int:
+            return 1
+
+    assert str(raised.value) == (
+        "tool 'load': errors must have a code for each class of exceptions, such as {LookupError: 'not_found'}, "
+        "not {'KeyError': 'invalid'}"
     )
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "note"),
+    [
+        (
+            list[dict[str, int]],
+            [1],
+            "the first element of the result of odd is of type integer, not object as declared",
+        ),
+        (list[int], [1, "x"], None),
+        (Animal, {"name": 1}, "the field 'name' of the result of odd is of type integer, not string as declared"),
+        (
+            list[Animal],
+            [{"name": None}],
+            "the field 'name' of the first element of the result of odd is of type null, not string as declared",
+        ),
+        (list[Animal], [Dog(name="Rex", breed="spitz")], None),
+        (Animal, {}, None),
+    ],
+)
+def test_a_result_that_is_wrong_inside_is_noted(declared: Any, value: Any, note: str | None) -> None:
+    def odd():
+        return value
+
+    odd.__annotations__["return"] = declared
+    with Sandbox([odd]) as box:
+        run = box.run("return tools.odd{}")
+    assert [found.message for found in run.notes] == ([] if note is None else [note])

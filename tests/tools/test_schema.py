@@ -7,12 +7,13 @@ import datetime as dt
 import decimal
 import enum
 import typing
-from typing import Annotated, Any, Literal, NotRequired, Optional, Union, Unpack
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Optional, Union, Unpack
 
 import pytest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
+from moonbox import CodeMode, Sandbox
 from moonbox.errors import ArgumentError, ToolDefinitionError, ToolError
 from moonbox.tools import Context, Injected, Tool, tool
 from moonbox.tools.signature import render
@@ -88,7 +89,7 @@ MAYBE = {"anyOf": [INTEGER, NULL]}
         ),
         (bytes, {**TEXT, "format": "binary"}, b"\xff\x00", b"\xff\x00"),
         (list[str], {"type": "array", "items": TEXT}, {}, []),
-        (set[int], {"type": "array", "items": INTEGER, "uniqueItems": True}, [1, 2.0], {1, 2}),
+        (set[int], {"type": "array", "items": INTEGER}, [1, 2.0], {1, 2}),
         (tuple[int, str], None, [1, "x"], (1, "x")),
         (dict[str, int], {"type": "object", "additionalProperties": INTEGER}, {"a": 1.0}, {"a": 1}),
         (
@@ -412,3 +413,76 @@ def test_annotations_that_cannot_be_resolved_say_how_to() -> None:
 
     with pytest.raises(ToolDefinitionError, match=r"^f has an annotation that cannot be resolved: name 'Missing'"):
         Tool.from_function(f)
+
+
+class Place(NamedTuple):
+    x: int
+    y: int = 2
+
+
+def test_a_named_tuple_is_taken_in_order_and_by_name() -> None:
+    def at(place: Place, more: set[str]) -> list[int]:
+        return [place.x, place.y, len(more)]
+
+    with Sandbox([at]) as box:
+        ordered = box.run("return tools.at{place = {1, 4}, more = {'a', 'a'}}")
+        named = box.run("return tools.at{place = {x = 1}, more = {}}")
+        wrong = box.run("return tools.at{place = {x = 1, z = 1}, more = {}}")
+    assert (ordered.value, named.value) == ([1, 4, 1], [1, 2, 0])
+    assert wrong.error is not None and "place.z: unknown key; known keys: x, y" in wrong.error.message
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "value"),
+    [
+        ("lua", "return tools.add('a', 1, 2)", "a 3 "),
+        ("lua", "return tools.add('a', {1, 2})", "a 3 "),
+        ("lua", "return tools.add('a')", "a 0 "),
+        ("lua", "return tools.add{label = 'a', numbers = {1}, unit = 'm'}", "a 1 m"),
+        ("rhai", 'tools::add("a", 1, 2)', "a 3 "),
+        ("python", "tools.add('a', 1, 2)", "a 3 "),
+        ("python", "tools.add('a', 1, 2, unit='m')", "a 3 m"),
+        ("python", "tools.add('a', [1, 2])", "a 3 "),
+    ],
+)
+def test_further_values_by_position_are_those_of_args(language: Any, source: str, value: str) -> None:
+    def add(label: str, *numbers: int, unit: str = "") -> str:
+        return f"{label} {sum(numbers)} {unit}"
+
+    with Sandbox([add], language=language) as box:
+        run = box.run(source)
+    assert (run.value, run.error) == (value, None)
+
+
+class Order(BaseModel):
+    number: int
+    street: str
+    city: str
+    zip: str
+
+
+class User(TypedDict):
+    name: str
+    street: str
+    city: str
+    zip: str
+
+
+def test_a_type_has_the_name_of_its_class() -> None:
+    def load(id: int) -> Order: ...  # type: ignore[empty-body]
+    def fetch(id: int) -> Order: ...  # type: ignore[empty-body]
+    def someone() -> User: ...  # type: ignore[empty-body]
+    def change(user: User) -> None: ...
+
+    with Sandbox([load, fetch, someone, change]) as box, CodeMode(box) as mode:
+        lines = mode.catalog.text.splitlines()
+    assert sorted(lines[1:3]) == [
+        "Order = {number: integer, street: string, city: string, zip: string}",
+        "User = {name: string, street: string, city: string, zip: string}",
+    ]
+    assert lines[4:] == [
+        "- change(user: User) -> null",
+        "- fetch(id: integer) -> Order",
+        "- load(id: integer) -> Order",
+        "- someone() -> User",
+    ]

@@ -26,23 +26,39 @@ export function allowedValues(description: string): string[] {
   return unique.length >= 2 && unique.length <= MOST_VALUES && size <= LONGEST_VALUES ? unique : [];
 }
 
-/** What a field's description says beyond its name and type, in a few words; `form` is its schema's `format`. */
-export function remark(name: string, description: string, form: unknown): string {
+/** What a field's description and schema say beyond its name and type, in a few words: facts first if it is cut. */
+export function remark(name: string, description: string, schema: Record<string, unknown>): string {
   let text = oneLine(begin(description));
   const listed = allowedValues(description).length > 0 ? LISTED.exec(text) : null;
   if (listed !== null) text = text.slice(0, listed.index);
   let said: string[] = [];
+  const facts = range(schema, text);
   for (const sentence of sentences(text)) {
-    if (telling(sentence)) said.push(sentence.replace(/[.。 ]+$/u, ""));
-    else said.push(...CLAUSES.flatMap((pattern) => pattern.exec(sentence)?.[0] ?? []));
+    const found = CLAUSES.flatMap((pattern) => pattern.exec(sentence)?.[0] ?? []);
+    facts.push(...found);
+    said.push(...(telling(sentence) ? [sentence.replace(/[.。 ]+$/u, "")] : found));
   }
+  const form = schema["format"];
   if (said.length === 0 && typeof form === "string" && factPatterns.formats.includes(form)) said = [form];
-  let short = [...new Set(said)].join("; ").replaceAll("(", "[").replaceAll(")", "]");
+  let short = joined([...said, ...range(schema, text)]);
+  if (lengthOf(short) > LONGEST_REMARK) short = joined([...facts, ...said]);
   if (lengthOf(short) > LONGEST_REMARK) {
     const cut = Array.from(short).slice(0, LONGEST_REMARK - 1).join("");
     short = `${cut.slice(0, Math.max(cut.lastIndexOf(" "), 0)).replace(/[ ;,]+$/, "")}…`;
   }
   return short.toLowerCase() === name.toLowerCase().replaceAll("_", " ") ? "" : short;
+}
+
+function joined(said: string[]): string {
+  return [...new Set(said)].join("; ").replaceAll("(", "[").replaceAll(")", "]");
+}
+
+/** The bounds of a number that its description does not have; of 0 and 1 alone nothing is said. */
+function range(schema: Record<string, unknown>, text: string): string[] {
+  const [least, most] = ["minimum", "maximum"].map((keyword) => (Number.isSafeInteger(schema[keyword]) ? String(schema[keyword]) : null));
+  if ([least, most].some((bound) => bound != null && text.includes(bound))) return [];
+  if (most != null) return [least == null ? `at most ${most}` : `${least} to ${most}`];
+  return least == null || least === "0" || least === "1" ? [] : [`at least ${least}`];
 }
 
 /** Whether a sentence says what one must know: a condition, null, how a text begins. */

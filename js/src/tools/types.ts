@@ -261,7 +261,7 @@ export class Reader {
       const listed = values.map(minified).join("|");
       template = [template.includes("[]") ? `(${listed})` : listed, ...template.slice(1)];
     }
-    const said = this.facts ? remark(name, words, isObject(part) ? part["format"] : null) : "";
+    const said = this.facts ? remark(name, words, isObject(part) ? part : {}) : "";
     const fact = said && this.book.isNew(name, said) ? [{ fact: ` (${said})` }] : [];
     return [`${keyText(name)}${required ? "" : "?"}: `, ...template, ...fact];
   }

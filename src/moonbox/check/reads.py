@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from moonbox.check import values as v
+from moonbox.failures import PROBES
 from moonbox.languages import program as p
 from moonbox.languages.facts import LENGTHS
 from moonbox.schema.type_reader import type_text
@@ -45,8 +46,8 @@ def field(walk: Walk, node: p.Field, *, arguments: tuple[p.Expression, ...] | No
 def _field_of(walk: Walk, base: v.Data, node: p.Field) -> v.Value:
     facts = base.facts
     name, kinds = node.name, facts.kinds
-    if name in walk.outline.fields:
-        return None  # what the script itself puts there may be anything
+    if name in walk.outline.fields or (name in PROBES and name not in facts.properties):
+        return None  # the script itself puts something there, or looks for a failure that came as data
     if name in facts.properties:
         return base.part(facts.properties[name])
     if kinds is None:
@@ -54,7 +55,7 @@ def _field_of(walk: Walk, base: v.Data, node: p.Field) -> v.Value:
     if kinds == v.OBJECT:
         if facts.listed:  # a tool may return more than it declares, an object of a subclass for example
             report = walk.error if facts.closed and not base.learned else walk.note
-            report(node.key, *_unknown_field(base, facts, name))
+            report(node.key, *_unknown_field(base, facts, name), field=name)
             return None
         return base.part(facts.rest)
     if kinds == v.LIST:

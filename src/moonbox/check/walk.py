@@ -64,18 +64,18 @@ class Walk(v.Scopes):
 
     # What was found
 
-    def error(self, at: int, message: str, hint: str | None = None, *, code: str = "", tool: str = "") -> None:
+    def error(self, at: int, message: str, hint: str | None = None, **more: str) -> None:
         """Something that cannot work; where errors are caught, a note."""
         is_caught = self.lenient or any(name in self._caught for name in self._within)
-        self._report("note" if is_caught else "error", at, message, hint, code, tool)
+        self._report("note" if is_caught else "error", at, message, hint, **more)
 
     @cached_property
     def _caught(self) -> frozenset[str]:
         return v.caught_functions(self.outline.body)
 
-    def note(self, at: int, message: str, hint: str | None = None) -> None:
+    def note(self, at: int, message: str, hint: str | None = None, **more: str) -> None:
         """Something that is likely a mistake."""
-        self._report("note", at, message, hint)
+        self._report("note", at, message, hint, **more)
 
     def about(self, data: v.Value, node: p.Node, at: int, message: str, hint: str | None = None) -> None:
         """Something about the value that `node` reads: certain where the tool has promised the result's schema."""
@@ -92,13 +92,11 @@ class Walk(v.Scopes):
         fact = self.words.fact(which, **texts)
         (self.error if certain else self.note)(at, fact.message, fact.hint)
 
-    def _report(self, severity: Any, at: int, message: str, hint: str | None, code: str = "", tool: str = "") -> None:
+    def _report(self, severity: Any, at: int, message: str, hint: str | None, **more: str) -> None:
         if self.quietly:
             return
         line, column = self.program.place(at)
-        self.findings.setdefault(
-            (line, message), Finding(severity, message, line, column, hint, code or None, tool or None)
-        )
+        self.findings.setdefault((line, message), Finding(severity, message, line, column, hint, **more))
         if len(self.findings) >= _MOST_FINDINGS:
             raise TooMuch
 

@@ -124,14 +124,14 @@ def explain_misdirected(run: Run, direct: Mapping[str, Tool]) -> Run:
 
 
 def _without_narration(tool: Tool) -> Tool:
-    """Scripts do not narrate: the parameter in which a model explains itself is filled in for them."""
+    """Scripts do not narrate: a required parameter in which a model explains itself is filled in for them."""
     properties = tool.parameters.get("properties")
-    if not isinstance(properties, dict) or NARRATION not in properties:
+    if not isinstance(properties, dict) or NARRATION not in tool.accepted.needed or NARRATION not in properties:
         return tool
     narration = properties[NARRATION]
     if isinstance(narration, dict):
         narration = {"default": "Called from a script.", **narration}
-    required = [name for name in tool.parameters.get("required", ()) if name != NARRATION]
+    required = [name for name in tool.accepted.needed if name != NARRATION]
     return tool.with_(
         parameters={**tool.parameters, "properties": {**properties, NARRATION: narration}, "required": required}
     )

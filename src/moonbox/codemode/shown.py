@@ -117,10 +117,11 @@ class ToolPresentation:
         self._lock = threading.Lock()
 
     def learn(self, *, shapes: bool) -> None:
-        """Take in what is known of results now; shapes only if they are shown."""
+        """Take in what is known of results now: the shapes of all, or only those of text that holds JSON."""
         learned = self._sandbox.toolbox.learned
         with self._lock:
-            self._shapes = learned.snapshot() if shapes else {}
+            known = learned.snapshot()
+            self._shapes = known if shapes else {path: part for path, part in known.items() if "contentSchema" in part}
             self._sizes, self._uses = learned.sizes(), learned.uses()
             self._view = None
 

@@ -33,7 +33,7 @@ from moonbox.values import Packed, ValueLimits
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Mapping
     from concurrent.futures import Future
     from typing import TypeVar
 
@@ -156,7 +156,7 @@ class CallPath:
                     raise
                 if isinstance(problem, Contained):
                     problem = problem.problem
-                result = failure(records.clean_error(to_tool_error(problem, entry.tool)))
+                result = failure(records.clean_error(to_tool_error(problem, entry.tool, self._codes(entry))))
             if run.intents is not None:
                 await self._write_end(result, entry, run, executor)
             return result
@@ -165,6 +165,10 @@ class CallPath:
                 entry.running = None  # no cycle is left for the garbage collector
                 running.let_go()
             ACTIVE_STORE.reset(token)
+
+    def _codes(self, entry: CallEntry) -> Mapping[type[BaseException], str]:
+        tool = self.toolbox.get(entry.tool) if entry.target.startswith("tools.") else None
+        return {} if tool is None else tool.errors
 
     def answered(self, answer: Answer, entry: CallEntry) -> CallResult:
         """The result of a call that its caller answered instead of the tool."""
@@ -239,7 +243,7 @@ class CallPath:
             except Exception as problem:
                 if executor.is_cancelled(problem) or isinstance(problem, Contained):
                     raise
-                failed = self._services.records.clean_error(to_tool_error(problem, tool.path))
+                failed = self._services.records.clean_error(to_tool_error(problem, tool.path, tool.errors))
                 wait = retry.seconds(len(tries) + 1, failed, self._services.random.random())
                 if wait is not None and not _has_time(monotonic() + wait, run.clock.deadline, entry.deadline):
                     wait = None

@@ -6,7 +6,7 @@ from codecs import getincrementaldecoder
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, msgpack
 
 from moonbox.audit.answer import line_naming
 from moonbox.audit.records import Run, Usage
@@ -208,6 +208,11 @@ class RunRecord:
         if self.on_progress is not None:
             self.on_progress(self.progress)
 
+    def _has_field(self, name: str) -> bool:
+        """Whether a result of this run shows that there is such a field, whatever was known of it before the run."""
+        text = msgpack.encode(name)
+        return any(text in entry.packed.data for entry in self.entries if entry.packed is not None)
+
     def finish(self, values: tuple[Any, ...], error: ScriptError | None) -> Run:
         """The Run with these values or this error."""
         report, media = self.report, self.calls.media
@@ -239,7 +244,7 @@ class RunRecord:
             state_lost=self.worker_lost or self._state_lost_before,
             kept=kept if self.kept & 1 and values else "",
             kept_output=f"{kept}_printed" if kept and self.kept & 2 else "",
-            notes=self.notes,
+            notes=tuple(note for note in self.notes if note.field is None or not self._has_field(note.field)),
             media=media.found_in([*self._shown.values(), *values]) if media.kept else (),
             limits=self.calls.limits,
             labels=self.labels,

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from typing import TYPE_CHECKING
 
 from moonbox.wording import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 MOST_VALUES = 20
 _LONGEST_VALUES = 200
 _LONGEST_REMARK = 80
 _LONGEST_TEXT = 2000
+_LARGEST = 2**53
 SENTENCE = r"(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)(?<!\bcf)[.!?](?=\s)|[。！？]"
 """The end of a sentence."""
 
@@ -28,23 +33,43 @@ def allowed_values(description: str) -> list[str]:
     return unique if 2 <= len(unique) <= MOST_VALUES and sum(map(len, unique)) <= _LONGEST_VALUES else []
 
 
-def remark(name: str, description: str, form: object = None) -> str:
-    """What a field's description says beyond its name and type, in a few words; `form` is its schema's `format`."""
+def remark(name: str, description: str, schema: Mapping[str, object]) -> str:
+    """What a field's description and schema say beyond its name and type, in a few words: facts first if it is cut."""
     text = one_line(description[:_LONGEST_TEXT])
     listed = re.search(_LISTED, text, _PLAIN_CASE) if allowed_values(description) else None
     text = text[: listed.start()] if listed is not None else text
-    said: list[str] = []
+    said, facts = [], _range(schema, text)
     for sentence in sentences(text):
-        if telling(sentence):
-            said.append(sentence.rstrip(".。 "))
-        else:
-            said += [found[0] for pattern in _CLAUSES if (found := re.search(pattern, sentence, re.ASCII)) is not None]
+        found = [match[0] for pattern in _CLAUSES if (match := re.search(pattern, sentence, re.ASCII)) is not None]
+        facts += found
+        said += [sentence.rstrip(".。 ")] if telling(sentence) else found
+    form = schema.get("format")
     if not said and isinstance(form, str) and form in _FORMATS:
         said = [form]
-    short = "; ".join(dict.fromkeys(said)).replace("(", "[").replace(")", "]")
+    short = _joined([*said, *_range(schema, text)])
+    if len(short) > _LONGEST_REMARK:
+        short = _joined([*facts, *said])
     if len(short) > _LONGEST_REMARK:
         short = short[: _LONGEST_REMARK - 1].rpartition(" ")[0].rstrip(" ;,") + "…"
     return "" if short.lower() == name.lower().replace("_", " ") else short
+
+
+def _joined(said: list[str]) -> str:
+    return "; ".join(dict.fromkeys(said)).replace("(", "[").replace(")", "]")
+
+
+def _range(schema: Mapping[str, object], text: str) -> list[str]:
+    """The bounds of a number that its description does not have; of 0 and 1 alone nothing is said."""
+    least, most = (_whole(schema.get(keyword)) for keyword in ("minimum", "maximum"))
+    if any(bound is not None and str(bound) in text for bound in (least, most)):
+        return []
+    if most is not None:
+        return [f"at most {most}" if least is None else f"{least} to {most}"]
+    return [] if least in (None, 0, 1) else [f"at least {least}"]
+
+
+def _whole(bound: object) -> int | None:
+    return int(bound) if type(bound) in (int, float) and -_LARGEST < bound < _LARGEST and bound % 1 == 0 else None  # type: ignore[operator, call-overload]  # a number
 
 
 def telling(sentence: str) -> bool:

@@ -93,7 +93,7 @@ class Reader:
         words = node.word("description")
         if (form := self._of_text.get(template)) and (values := allowed_values(words)):
             template = form((self._notation.either.join(map(self._notation.constant, values)),))
-        said = remark(name, words, node.says.get("format")) if self._facts else ""
+        said = remark(name, words, node.says) if self._facts else ""
         fact = (Remark(f" ({said})"),) if said and self._book.is_new(name, said) else ()
         return (*template, *fact)
 

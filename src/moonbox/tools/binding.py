@@ -61,7 +61,8 @@ class Binder:
     """Everything about a tool's parameters that is worked out once and used for every call.
 
     `typed` says that the function's own types are checked after binding, on the very values that it gets: then a value
-    that JSON cannot express is judged by them alone. `other_names` are those of `schema.Converter`.
+    that JSON cannot express is judged by them alone. `other_names` are those of `schema.Converter`. `spread` is the
+    parameter that takes all further values by position: `*args`.
     """
 
     def __init__(
@@ -70,10 +71,12 @@ class Binder:
         *,
         typed: bool = False,
         other_names: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+        spread: str | None = None,
     ) -> None:
         self.parameters = parameters
         self.typed = typed
         self._other_names = other_names
+        self._spread = spread
 
     def bind(self, arguments: Any, tool: str, first_index: int = 0, *, is_json_call: bool = False) -> dict[str, Any]:
         """A dict with defaults filled in that fits the schema; raises ArgumentError with every problem."""
@@ -194,7 +197,7 @@ class Binder:
             if isinstance(arguments, Mapping):
                 return self._place(arguments, tool)
             raise self.error([f"expected named arguments or an array of them, got {short(arguments)}"], tool)
-        values = arguments
+        values: Sequence[Any] = arguments
         if len(values) == 1 and isinstance(values[0], list | dict):
             table = values[0]
             if isinstance(table, dict):
@@ -203,9 +206,16 @@ class Binder:
                 return {}
             if is_json_call or not self._takes_array_first:
                 values = table
+        values = self.gathered(values)
         if len(values) <= len(self.order):
             return dict(zip(self.order, values, strict=False))
         return self._place(dict(enumerate(values, 1)), tool)
+
+    def gathered(self, values: Sequence[Any]) -> Sequence[Any]:
+        """Positional arguments with those for `*args` as one array, as which they may also be given."""
+        at = len(values) if self._spread is None else self.order.index(self._spread)
+        rest = values[at:]
+        return values if not rest or (len(rest) == 1 and isinstance(rest[0], list)) else [*values[:at], list(rest)]
 
     def _place(self, table: Mapping[Any, Any], tool: str) -> dict[str, Any]:
         """Integer keys, counted from 1, replaced by the names of the parameters in those positions."""

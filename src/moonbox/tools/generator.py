@@ -38,6 +38,32 @@ class Generator(GenerateJsonSchema):
             return {"type": "string"} if self._models else {"anyOf": [{"type": "number"}, {"type": "string"}]}
         return dict(super().decimal_schema(schema))
 
+    def set_schema(self, schema: Any) -> dict[str, Any]:
+        return self._with_duplicates(super().set_schema(schema))
+
+    def frozenset_schema(self, schema: Any) -> dict[str, Any]:
+        return self._with_duplicates(super().frozenset_schema(schema))
+
+    def _with_duplicates(self, made: Any) -> dict[str, Any]:
+        """A set takes the same value twice."""
+        kept = () if self.mode == "serialization" else ("uniqueItems",)
+        return {key: value for key, value in made.items() if key not in kept}
+
+    def named_tuple_schema(self, schema: Any) -> dict[str, Any]:
+        return self._also_by_name(super().named_tuple_schema(schema), schema["fields"])
+
+    def call_schema(self, schema: Any) -> dict[str, Any]:  # a NamedTuple's in pydantic before 2.14
+        return self._also_by_name(super().call_schema(schema), schema["arguments_schema"]["arguments_schema"])
+
+    def _also_by_name(self, made: Any, fields: Any) -> dict[str, Any]:
+        """A NamedTuple is its values in order; it may also be given as an object."""
+        if self.mode == "serialization" or "prefixItems" not in made:
+            return dict(made)
+        names = [item["name"] for item in fields]
+        named = {"type": "object", "properties": dict(zip(names, made["prefixItems"], strict=True))}
+        required = {"required": names[: made["minItems"]]} if "minItems" in made else {}
+        return {"anyOf": [dict(made), {**named, **required, "additionalProperties": False}]}
+
     def model_schema(self, schema: Any) -> dict[str, Any]:
         self._models += 1
         try:

@@ -15,7 +15,9 @@ replaced by `***`; the traceback of the tool's own code goes into `ToolError.det
     LookupError, FileNotFoundError                        not_found     no
     FileExistsError                                       conflict      no
     cancellation                                          cancelled     no
-    everything else                                       tool_error    no
+    everything else                                       see code_in_words
+
+The tool's own `errors` come before all of these.
 
 An HTTP status is also in the error's data: `{"status": 404}`.
 
@@ -26,14 +28,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from functools import cached_property
 from itertools import islice
 from time import time
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConversionError, ToolError
-from moonbox.failures import raise_failure
+from moonbox.failures import RETRYABLE, code_in_words, raise_failure
 from moonbox.retry import retry_after
 from moonbox.schema.bounds import TooCostly
 from moonbox.schema.coercion import stand_in
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from moonbox.tools.tool import Tool
 
 LONGEST_MESSAGE = 500
+_MOST_FIELDS = 20  # whose types are looked at
 _LONGEST_DETAIL = 20_000
 _JSON_TYPES = {
     bool: "boolean",
@@ -152,23 +156,36 @@ class ResultSchema:
 
     def __init__(self, tool: str, schema: SchemaNode, *, own: bool = False) -> None:
         self._tool, self._schema, self._own = tool, schema, own
-        kinds = schema.kinds
-        self._declared = "|".join(sorted(kinds or ()))
-        self._others = {  # than those that it accepts
-            type_: kind
-            for type_, kind in _JSON_TYPES.items()
-            if not accepts(kinds, kind) and not (kind == "number" and accepts(kinds, "integer"))
-        }
+        self._others = _other_types(schema)
+        self._elements = schema.heads[0] if schema.heads else schema.items
 
     def other_type(self, value: Any) -> str | None:
         """In words, that a result has another type than the schema says; None where it has that type, or a special one.
 
-        Only the outermost level is looked at, so that it costs nothing.
+        Only the outermost level, the first element of a list and the fields of one object are looked at, so that it
+        costs next to nothing.
         """
-        kind = self._others.get(type(value))
+        subject, node = f"the result of {self._tool}", self._schema
+        others = self._others
+        if type(value) is list and value and list not in others:
+            value, node, subject = value[0], self._elements, f"the first element of {subject}"
+            others = self._others_within[""]
+        kind = others.get(type(value))
+        if kind is None and type(value) is dict:
+            for name, types in self._others_within.items():
+                if name and name in value and (kind := types.get(type(value[name]))) is not None:
+                    node, subject = node.fields[name], f"the field '{name}' of {subject}"
+                    break
         if kind is None:
             return None
-        return f"the result of {self._tool} is of type {kind}, not {self._declared} as declared"
+        return f"{subject} is of type {kind}, not {'|'.join(sorted(node.kinds or ()))} as declared"
+
+    @cached_property
+    def _others_within(self) -> dict[str, dict[type, str]]:
+        """The wrong types of a list's elements, under "", and of the fields of the object, or of the first element."""
+        inner = self._schema if self._schema.fields else self._elements
+        fields = {name: _other_types(part) for name, part in islice(inner.fields.items(), _MOST_FIELDS)}
+        return {"": _other_types(self._elements), **{name: types for name, types in fields.items() if name and types}}
 
     def check_schema(self) -> str | None:
         """Raise ToolError if the schema is invalid. Return why it is not used, if validating would take too long."""
@@ -202,12 +219,26 @@ class ResultSchema:
         return Validator(self._schema, own=self._own)
 
 
-def to_tool_error(error: BaseException, tool: str | None = None) -> ToolError:
-    """The error a script is given for any exception."""
+def _other_types(node: SchemaNode) -> dict[type, str]:
+    """The types that a schema does not accept."""
+    return {
+        type_: kind
+        for type_, kind in _JSON_TYPES.items()
+        if not accepts(node.kinds, kind) and not (kind == "number" and accepts(node.kinds, "integer"))
+    }
+
+
+def to_tool_error(
+    error: BaseException, tool: str | None = None, codes: Mapping[type[BaseException], str] = MappingProxyType({})
+) -> ToolError:
+    """The error a script is given for any exception; `codes` are the tool's own, by type."""
     if isinstance(error, ToolError):
         return _completed(error, tool)
     status = _status(error)
     code, retryable = _classify(error, status)
+    own = next((codes[kind] for kind in type(error).__mro__ if kind in codes), code)
+    if own != code:
+        code, retryable = own, own in RETRYABLE
     message = cut(scrub(_text(error)), LONGEST_MESSAGE)
     data = None if status is None else {"status": status}
     found = ToolError(message, code=code, retryable=retryable, data=data, tool=tool, detail=_detail(error))
@@ -280,10 +311,9 @@ def _classify(error: BaseException, status: int | None) -> tuple[str, bool]:
         return code_of_status(status)
     if "CancelledError" in names:  # asyncio's, concurrent.futures' or another loop's
         return "cancelled", False
-    for kind, code in _CODES.items():
-        if isinstance(error, kind):
-            return code, False
-    return "tool_error", False
+    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), None)
+    code = code or code_in_words(_text(error))
+    return code, code in RETRYABLE
 
 
 def _text(error: BaseException) -> str:

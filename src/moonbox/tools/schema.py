@@ -129,12 +129,11 @@ def returned(annotation: Any) -> dict[str, Any] | None:
     if annotation is EMPTY or isinstance(annotation, str) or annotation is Any:
         return None
     try:
-        schema = _clean(
-            TypeAdapter(_accepted(annotation)).json_schema(mode="serialization", schema_generator=Generator)
-        )
+        made = TypeAdapter(_accepted(annotation)).json_schema(mode="serialization", schema_generator=Generator)
     except (PydanticUserError, PydanticSerializationError, TypeError, NameError):
         return None  # the value may cross all the same: `values` knows more types than pydantic has schemas for
-    return schema or None
+    named = {"title": made["title"]} if "properties" in made and "title" in made else {}  # other classes are in $defs
+    return {**named, **_clean(made)} or None
 
 
 def explain(error: ValueError, bound: dict[str, Any], first_index: int = 0) -> list[str]:

@@ -77,6 +77,8 @@ class Tool(Generic[P, R]):
     failures: Failures | None = field(default=None, repr=False)
     """return: a result that is nothing but a failure, such as `{"error": "…"}`, is data; raise: it is an error. None:
     as the Sandbox says."""
+    errors: Mapping[type[BaseException], str] = field(default_factory=lambda: types.MappingProxyType({}), repr=False)
+    """The codes of failures for exceptions of the tool's own, by type; a subclass has its base's."""
     retry: Retry | None = field(default=None, repr=False)
     """When a call is tried again; only of a tool that may be called twice with the same arguments."""
     placement: Placement = field(default="caller", repr=False)
@@ -113,6 +115,7 @@ class Tool(Generic[P, R]):
             raise ToolDefinitionError(f"tool {self.name!r}: policy 'approve' needs a function")
         if not callable(self.call):
             raise ToolDefinitionError(f"tool {self.name!r}: {self.call!r} is not callable")
+        self._check_errors()
         _check_number(self.name, "timeout", self.timeout, (int, float))
         _check_number(self.name, "max_concurrency", self.max_concurrency, int)
         object.__setattr__(self, "hints", Hints.of(self.hints))
@@ -124,9 +127,17 @@ class Tool(Generic[P, R]):
             parameters, converter = _object_schema(self.name, self.parameters), self.plan.converter
             binder = Binder(parameters)
             if converter is not None:
-                binder = Binder(parameters, typed=True, other_names=converter.other_names)
+                binder = Binder(parameters, typed=True, other_names=converter.other_names, spread=self.plan.spread)
             object.__setattr__(self, "binder", binder)
             object.__setattr__(self, "parameters", parameters)
+
+    def _check_errors(self) -> None:
+        for kind, code in self.errors.items():
+            if not (isinstance(kind, type) and issubclass(kind, BaseException) and isinstance(code, str) and code):
+                raise ToolDefinitionError(
+                    f"tool {self.name!r}: errors must have a code for each class of exceptions, "
+                    f"such as {{LookupError: 'not_found'}}, not {{{kind!r}: {code!r}}}"
+                )
 
     def _check_retry(self) -> None:
         if self.retry is None:
@@ -298,6 +309,7 @@ def tool(
     parse_json: bool = True,
     validate_result: bool = False,
     failures: Failures | None = None,
+    errors: Mapping[type[BaseException], str] | None = None,
     retry: Retry | None = None,
     placement: Placement = "caller",
     execution: bool = False,
@@ -329,7 +341,7 @@ class _Decorator(Protocol):
 
 _OPTIONS = (
     *("description", "returns", "namespace", "policy", "hints", "timeout", "max_concurrency"),
-    *("parse_json", "validate_result", "failures", "retry", "placement", "execution", "tags", "meta"),
+    *("parse_json", "validate_result", "failures", "errors", "retry", "placement", "execution", "tags", "meta"),
 )
 
 

@@ -123,14 +123,15 @@ class ScriptCalls:
 
     def _arguments(self, name: str, target: str, args: Any, kwargs: Any) -> list[Any] | str:
         """What is sent: the named arguments as one mapping; or why they cannot be sent."""
+        names = self._parameters.get(target)
+        args, names = (args, None) if names is None else _gathered(args, names)
         if not kwargs:
-            names = self._parameters.get(target)
             if names is None or len(args) > len(names) or (len(args) == 1 and isinstance(args[0], dict)):
                 return list(args)
             return [dict(zip(names, args, strict=False))]
         if not target.startswith("tools."):
             return [*args, *kwargs.values()]
-        names = self._parameters.get(target) or []
+        names = names or []
         if len(args) > len(names):
             return f"{name}() takes {len(names)} positional arguments but {len(args)} were given"
         given = dict(zip(names, args, strict=False))
@@ -220,3 +221,11 @@ _EXCEPTIONS = (
     *(LookupError, NotADirectoryError, NotImplementedError, OverflowError, PermissionError, RuntimeError, TimeoutError),
     *(TypeError, OSError, ValueError, ZeroDivisionError, ArithmeticError),
 )
+
+
+def _gathered(args: Any, names: list[str]) -> tuple[list[Any], list[str]]:
+    """Positional arguments, with those for `*name` as one list, and the names without the mark."""
+    plain = [name.removeprefix("*") for name in names]
+    at = len(args) if plain == names else next(at for at, name in enumerate(names) if name.startswith("*"))
+    rest = list(args[at:])
+    return (list(args) if not rest or (len(rest) == 1 and isinstance(rest[0], list)) else [*args[:at], rest]), plain

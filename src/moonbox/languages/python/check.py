@@ -196,7 +196,8 @@ class _Judge:
 
     def _arguments(self, tool: Any, args: Any, words: Any) -> None:
         names = tool.accepted.positional_order()
-        if not isinstance(args, list) or len(args) > len(names):
+        args = tool.binder.gathered(args) if isinstance(args, list) else None
+        if args is None or len(args) > len(names):
             return  # what the run makes of it is not known here
         given: dict[Any, Any] = {each: _value(item) for each, item in zip(names, args, strict=False)}
         for word, item in words:

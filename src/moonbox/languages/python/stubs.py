@@ -26,13 +26,19 @@ def describe(toolbox: Any) -> dict[str, Any]:
     Beside these, the words that cannot name a tool, and those that name something else.
     """
     tools = [tool for tool in toolbox if tool.policy != "direct"]
-    parameters = {f"tools.{tool.path}": tool.accepted.positional_order() for tool in tools}
+    parameters = {f"tools.{tool.path}": _parameters(tool) for tool in tools}
     spaces: dict[str, list[Any]] = {}
     for tool in tools:
         spaces.setdefault(toolbox.alias(tool).rpartition(".")[0], []).append(tool)
     stubs = {space: _Stubs(members).text for space, members in spaces.items()}
     words = {"reserved": PYTHON.texts.reserved.split(), "taken": PYTHON.texts.taken.split()}
     return {"parameters": parameters, "stubs": stubs, **words}
+
+
+def _parameters(tool: Any) -> list[str]:
+    """The names of its parameters in order, `*name` for the one that takes all further values."""
+    spread = tool.plan.spread
+    return [f"*{name}" if name == spread else name for name in tool.accepted.positional_order()]
 
 
 class _Stubs:
@@ -43,7 +49,8 @@ class _Stubs:
 
     def _function(self, tool: Any) -> str:
         """Every argument is `Any`, because the host converts and checks them; the result is what it returns."""
-        parts = [f"{name}: Any = ..." for name in tool.accepted.positional_order() if _is_name(name)]
+        shown = [name for name in _parameters(tool) if _is_name(name.lstrip("*"))]
+        parts = [f"{name}: Any" if name[0] == "*" else f"{name}: Any = ..." for name in shown]
         self._left = _MOST_SUBSCHEMAS
         result = self._type(tool.returned, tool.name, 0)
         return f"def {tool.name}({', '.join([*parts, '**more: Any'])}) -> {result}: ..."
