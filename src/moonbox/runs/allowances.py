@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -63,6 +62,8 @@ def definition_of(call: ToolCall) -> dict[str, str]:
     """A hash for each part of what a person's decision may rest on."""
     if call.definition is not None:
         return fingerprint(call.definition)
+    from hashlib import sha256  # slow to load, and most programs have no use for it
+
     text = sha256(call.source.encode("utf-8", "surrogatepass")).hexdigest()
     return {"script": text, **{tool.path: str(sorted(fingerprint(tool).items())) for tool in call.named}}
 
