@@ -85,7 +85,7 @@ def by_monty(pool: Any, source: str) -> Any:
 
 
 def is_known(program: str, right: list[str], found: list[str]) -> bool:
-    for each in KNOWN:
+    for each in [known for known in KNOWN if "contains" in known]:
         one, other = each.get("alike", ["", ""])
         is_alike = [text.replace(one, other) for text in right] == [text.replace(one, other) for text in found]
         if each["contains"] in program and (is_alike if one else found[1] == each["error"]):
