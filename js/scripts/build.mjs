@@ -15,6 +15,13 @@ const python = process.env.PYTHON ?? [join(root, "../.venv/bin/python"), "python
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist);
 const languages = execFileSync(python, [join(root, "scripts/languages.py")], { maxBuffer: 1 << 26, encoding: "utf8" });
+// Modules that both packages need, translated.
+const translated = join(root, "build/python");
+const SHARED = ["suggest", "check.checker", "check.tools", "languages.lua.explain.compose", "languages.lua.syntax.listing", "languages.rhai.vocabulary"];
+rmSync(translated, { recursive: true, force: true });
+execFileSync(python, ["-m", "translate", translated, ...SHARED.map((name) => `moonbox.${name}`)], {
+  stdio: "inherit", env: { ...process.env, PYTHONPATH: join(root, "scripts") },
+});
 const { version } = JSON.parse(languages);
 const own = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 if (own.version !== version) throw new Error(`package.json has version ${own.version}, the Python package ${version}`);
@@ -30,6 +37,8 @@ const notice = "Lua 5.4, inside lua.wasm\n\nCopyright (C) 1994-2023 Lua.org, PUC
 writeFileSync(join(dist, "THIRD-PARTY.txt"), [...notices, notice].join("\n----\n\n"));
 
 const common = { bundle: true, target: "es2022", legalComments: "inline", sourcemap: true, logLevel: "warning" };
+// Parts of translated modules that only Python runs use parts of its library that src/python/ does not have.
+common.logOverride = { "import-is-undefined": "silent" };
 // The worker's script is one classic script without imports: it is started from its text, which stands in languages.js.
 await build({
   ...common, entryPoints: { worker: join(root, "src/worker/main.ts") }, outdir: dist, format: "iife", minify: true,
@@ -52,6 +61,7 @@ function parts(platform) {
     name: "parts",
     setup(own) {
       own.onResolve({ filter: /^#languages$/ }, () => ({ path: "./languages.js", external: true }));
+      own.onResolve({ filter: /^#python\// }, ({ path }) => ({ path: join(translated, path.slice("#python/".length)), sideEffects: false }));
       own.onResolve({ filter: /\/platform\/server\.js$/ }, () => ({ path: join(root, `src/platform/${platform}.ts`) }));
     },
   };

@@ -46,59 +46,16 @@ export interface Texts {
   kept: string;
 }
 
-/** What other languages write, and what to write instead. */
-export interface Foreign {
-  functions: Record<string, string>;
-  methods: Record<string, string>;
-}
-
 export interface Language {
   name: string;
   texts: Texts;
   docs: Record<string, string>;
   /** The same for each function of its libraries. */
   library_docs: Record<string, string>;
-  foreign: Foreign | null;
   first_index: number;
   features: string[];
   parameter_aliases: string[];
   runtime: string | null;
-}
-
-/** What is said about errors of Lua scripts: see explain/equivalents.toml and explain/slips.toml of the Python package. */
-export interface LuaHints {
-  reserved: string[];
-  base: string[];
-  /** The globals that each feature opens. */
-  features: Record<string, string[]>;
-  libraries: Record<string, string[]>;
-  bare: Record<string, string>;
-  /** What functions that return nothing do with their list. */
-  no_value: Record<string, string>;
-  lengths: string[];
-  facts: Record<string, string>;
-  forms: Record<string, string>;
-  messages: [string, string][];
-  functions: Record<string, string>;
-  absent: Record<string, string>;
-  constants: Record<string, string>;
-  methods: Record<string, string>;
-  members: Record<string, Record<string, string>>;
-  modules: Record<string, Record<string, string>>;
-  statements: Record<string, string>;
-  rewrites: [string, string][];
-  slips: Slip[];
-}
-
-export interface Slip {
-  hint: string;
-  line: string;
-  text: string;
-  near: string;
-  failure: string;
-  within: string;
-  corrected: boolean;
-  example: string;
 }
 
 interface Bundle {
@@ -113,7 +70,10 @@ interface Bundle {
   languages: Record<string, Language>;
   limits: Record<string, Record<string, number | null>>;
   discovery: number;
-  hints: LuaHints;
+  /** Data files of the Python package. */
+  tables: Record<string, Record<string, unknown>>;
+  /** The globals that each feature of Lua opens. */
+  opened: Record<string, string[]>;
   functions: { show: string; progress: string };
   paging: { parameters: Record<string, string[]>; only_with_limit: Record<string, string[]> };
   facts: {
@@ -144,8 +104,8 @@ export const discoveryBudget = bundle.discovery;
 export const functionDocs = bundle.functions;
 /** The usual names of parameters that tools are paged with. */
 export const pagingNames = bundle.paging;
-/** What is said about errors of Lua scripts. */
-export const luaHints = bundle.hints;
+export const tables = bundle.tables;
+export const openedBy = bundle.opened;
 export const searchWords = bundle.search;
 /** What descriptions of fields are searched for. */
 export const factPatterns = bundle.facts;

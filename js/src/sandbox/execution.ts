@@ -3,10 +3,8 @@
 import { short } from "../audit/compact.js";
 import { Run } from "../audit/records.js";
 import { ScriptError, ToolError } from "../errors.js";
-import { explain } from "../explain/explain.js";
-import { nameSlowCall } from "../explain/limits.js";
-import type { EngineError } from "../explain/report.js";
 import { discoveryBudget, filled } from "../languages.js";
+import { explain, nameSlowCall, type EngineError } from "../scripts.js";
 import { REASON, REASON_NAMES, type Done, type Report } from "../protocol.js";
 import { count, fromWire, isObject, toWire } from "../values.js";
 import { CallEntry, errorValue, type CallPath, type CallResult, type ClientCalls, type RunInfo } from "./calls.js";

@@ -2,7 +2,7 @@
 
 import { ConversionError } from "../errors.js";
 import { Media, PREFIX } from "../media.js";
-import { short } from "../tools/problems.js";
+import { short } from "#python/schema/problems.js";
 import type { Tool } from "../tools/tool.js";
 import { fromEntries, setField } from "../json.js";
 import { count, entriesOf, isObject, isTable } from "../values.js";

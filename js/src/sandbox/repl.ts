@@ -1,12 +1,11 @@
 /** Repl: one live script environment with state, in one worker of its own. */
 
 import type { Run } from "../audit/records.js";
-import { Checker } from "../check/check.js";
 import { ClosedError, ConversionError, UsageError, WorkerError, type ScriptError } from "../errors.js";
-import { explain } from "../explain/explain.js";
-import { functionDocs, identifiers, luaHints, prelude, type Language } from "../languages.js";
+import { functionDocs, identifiers, openedBy, prelude, type Language } from "../languages.js";
 import type { Limits, SpendOptions } from "../limits.js";
 import type { Done, Environment, MemoryReport, Report, SavedMemory, WorkerLimits } from "../protocol.js";
+import { Checker, explain } from "../scripts.js";
 import { checkOptions } from "../suggest.js";
 import { pagingForm, type PagingForm } from "../tools/paging.js";
 import { isIdentifier } from "../tools/naming.js";
@@ -55,7 +54,7 @@ export class Repl {
   private readonly always = new Map<string, Remembered>();
   private readonly media = new MediaStore();
   private additions: Additions;
-  private readonly checker = new Checker();
+  private readonly checker: Checker;
   private hasState = false;
   private lossUnseen = false;
   private isClosed = false;
@@ -74,6 +73,7 @@ export class Repl {
   ) {
     this.id = forOneRun ? "" : randomHex(6);
     this.additions = setup.additions;
+    this.checker = new Checker(setup.language);
     this.image = image;
     if (image !== null) {
       this.number = image.number;
@@ -242,7 +242,7 @@ export class Repl {
   private addedNames(): string[] {
     const { functions, values } = this.additions;
     const added = [...functions.keys(), ...values.keys()].map((name) => name.split(".")[0]!);
-    return [...added, ...[...this.setup.features].flatMap((feature) => luaHints.features[feature] ?? [])];
+    return [...added, ...[...this.setup.features].flatMap((feature) => openedBy[feature] ?? [])];
   }
 
   private callPath(limits: Limits): CallPath {

@@ -1,21 +1,20 @@
 /** Binding: a call's arguments, named or positional, made into one validated object. */
 
+import * as python from "#python/schema/problems.js";
+import { SchemaDocument } from "#python/schema/document.js";
 import { ArgumentError, ToolDefinitionError } from "../errors.js";
 import { fromEntries, setField } from "../json.js";
+import { T } from "../python/values.js";
 import { entriesOf, isObject, isTable } from "../values.js";
 import { close } from "./closing.js";
 import { compileCoercion, isJson, jsonForm, Refused, type Coerce } from "./coercion.js";
 import { accepts, Document, NARRATION, type SchemaObject } from "./document.js";
 import { Effort, TooMuchEffort } from "./effort.js";
-import { findProblems, pathText, short, type Fits } from "./problems.js";
 import { parameterList } from "./signature.js";
 import { Validator } from "./validation.js";
 
 const MOST_EFFORT = 1_000_000; // looks at one value
 const TOO_MUCH = "the arguments are too much work to validate: pass less data, or shorter text";
-
-/** Stands for an argument that only the run knows. */
-export const UNKNOWN: unique symbol = Symbol("unknown");
 
 /** Everything about a tool's parameters that is worked out once and used for every call. */
 export class Binder {
@@ -24,9 +23,12 @@ export class Binder {
   private readonly validator: Validator;
   private readonly coerce: Coerce | null;
   private readonly defaults: [string, unknown][];
+  /** The schema as the translated modules read it. */
+  private readonly described: unknown;
 
   constructor(readonly parameters: SchemaObject) {
     this.document = new Document(close(parameters));
+    this.described = new SchemaDocument(this.document.root);
     let effort: number;
     try {
       effort = this.document.effort();
@@ -57,25 +59,24 @@ export class Binder {
     }
   }
 
-  /** What is wrong with a call's arguments whatever the run puts in place of UNKNOWN; null where nothing is. */
-  certainProblem(given: unknown[], tool: string, firstIndex: number): ArgumentError | null {
-    if (given.length === 1 && given[0] === UNKNOWN) return null; // a table of named arguments, or the first of them
-    try {
-      const named = this.name(given, tool, false);
-      const entries = Object.entries(named);
-      const open = Object.fromEntries(entries.filter(([, value]) => value === UNKNOWN));
-      if (Object.keys(open).length === 0) {
-        this.bind(given, tool, firstIndex);
-        return null;
-      }
-      const known = Object.fromEntries(entries.filter(([, value]) => value !== UNKNOWN));
-      const coerced = this.coerce === null ? known : (this.coerce(known, new Effort()) as SchemaObject);
-      const problems = findProblems(this.document, this.filled({ ...coerced, ...open }), this.fits(new Effort()), new Effort(), firstIndex);
-      return problems.length > 0 ? this.error(problems, tool) : null;
-    } catch (problem) {
-      if (problem instanceof ArgumentError) return problem;
-      return null; // what is too much work is for the call to say
+  /**
+   * What is wrong with a call's arguments whatever the run puts in place of UNKNOWN and REST of the Python package's check;
+   * throws the ArgumentError of arguments that are known.
+   */
+  certainProblems(given: unknown[], tool: string, firstIndex: number): string[] {
+    if (python.is_known(given)) {
+      this.bind(given.map(lowered), tool, firstIndex);
+      return [];
     }
+    if (given.length === 1 && given[0] === python.UNKNOWN) return []; // a table of named arguments, or the first of them
+    const first = given[0];
+    const isOpen = given.length === 1 && first instanceof Map && first.has(python.REST);
+    const written = isOpen ? [new Map([...first].filter(([key]) => key !== python.REST))] : given;
+    const entries = Object.entries(this.name(written, tool, false));
+    const known = fromEntries(entries.filter(([, value]) => python.is_known(value)).map(([name, value]) => [name, lowered(value)]));
+    const coerced = this.coerce === null ? known : (this.coerce(known, new Effort()) as SchemaObject);
+    const filled = this.filled({ ...Object.fromEntries(entries), ...coerced });
+    return this.found(isOpen ? new Map<unknown, unknown>([...Object.entries(filled), [python.REST, python.UNKNOWN]]) : filled, new Effort(), firstIndex);
   }
 
   private validated(given: unknown, tool: string, firstIndex: number, isJsonCall: boolean): SchemaObject {
@@ -124,7 +125,7 @@ export class Binder {
     if (given === null || given === undefined) return {};
     if (!Array.isArray(given)) {
       if (isTable(given)) return this.place(entriesOf(given), tool);
-      throw this.error([`expected named arguments or an array of them, got ${short(given)}`], tool);
+      throw this.error([`expected named arguments or an array of them, got ${python.short(given)}`], tool);
     }
     let values: unknown[] = given;
     if (values.length === 1 && isTable(values[0])) {
@@ -180,26 +181,31 @@ export class Binder {
     }
   }
 
-  private fits(effort: Effort): Fits {
-    return (keyword, rule, value) => isOpen(value) || this.validator.isValid(value, effort, { [keyword]: rule });
+  private fits(effort: Effort): (rules: unknown, value: unknown) => boolean {
+    return (rules, value) => this.validator.isValid(lowered(value), effort, lowered(rules) as SchemaObject);
+  }
+
+  /** The problems that the Python package's walk over value and schema names. */
+  private found(bound: unknown, effort: Effort, firstIndex: number): string[] {
+    return python.find_problems(this.described, bound, this.fits(effort), firstIndex);
   }
 
   private problems(bound: SchemaObject, firstIndex: number): string[] {
     const effort = new Effort();
     const fits = this.fits(effort);
-    const found = findProblems(this.document, bound, fits, effort, firstIndex);
+    const found = this.found(bound, effort, firstIndex);
     if (found.length > 0) return found;
     if (!isJson(bound)) {
       try {
         jsonForm(bound, this.document);
       } catch (problem) {
-        if (problem instanceof Refused) return [`${pathText(problem.path, firstIndex)}: ${problem.reason}`];
+        if (problem instanceof Refused) return [`${python.path_text(T(...problem.path), firstIndex)}: ${problem.reason}`];
         throw problem;
       }
     }
     for (const [keyword, rule] of Object.entries(this.document.root as SchemaObject)) {
-      if (keyword !== "properties" && keyword !== "additionalProperties" && !fits(keyword, rule, bound)) {
-        return [`the arguments together do not satisfy '${keyword}': ${short(rule, 200)}`];
+      if (keyword !== "properties" && keyword !== "additionalProperties" && !fits({ [keyword]: rule }, bound)) {
+        return [`the arguments together do not satisfy '${keyword}': ${python.short(rule, 200)}`];
       }
     }
     return ["the arguments do not fit the schema"];
@@ -223,7 +229,10 @@ export class Binder {
   }
 }
 
-/** Whether a part of it is UNKNOWN. */
-function isOpen(value: unknown): boolean {
-  return value === UNKNOWN || (isTable(value) && entriesOf(value).some(([, item]) => item === UNKNOWN));
+/** A value of the check as data of the host: tables with names as objects. */
+function lowered(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(lowered);
+  if (!(value instanceof Map)) return value;
+  const entries = [...value].map(([key, item]): [string | number, unknown] => [key, lowered(item)]);
+  return entries.some(([key]) => typeof key === "number") ? new Map(entries) : fromEntries(entries);
 }

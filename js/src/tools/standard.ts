@@ -2,7 +2,8 @@
 
 import { isObject } from "../values.js";
 import type { SchemaObject } from "./document.js";
-import { pathText } from "./problems.js";
+import { path_text } from "#python/schema/problems.js";
+import { T } from "../python/values.js";
 
 /** Standard Schema: what validates. */
 export interface StandardSchema<Input = unknown, Output = Input> {
@@ -52,7 +53,7 @@ export async function validate(schema: StandardSchema, value: unknown): Promise<
   return {
     problems: result.issues.map(({ message, path = [] }) => {
       const keys = path.map((part) => (typeof part === "object" ? part.key : part));
-      return keys.length === 0 ? message : `${pathText(keys.map((key) => (typeof key === "symbol" ? String(key) : key)))}: ${message}`;
+      return keys.length === 0 ? message : `${path_text(T(...keys.map((key) => (typeof key === "symbol" ? String(key) : key))))}: ${message}`;
     }),
   };
 }

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from moonbox.languages.engine import DEFAULT_ENGINE
+from moonbox.languages.tables import table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -326,8 +327,7 @@ def _texts(module_file: str) -> Texts:
 @cache
 def _docs(module_file: str, name: str) -> dict[str, Any]:
     """The texts in a file beside that one."""
-    import tomllib  # for a run that is explained, or described to a model
     from pathlib import Path  # slow to load
 
-    texts = tomllib.loads(Path(module_file).with_name(name).read_text(encoding="utf-8"))
+    texts = table(f"{Path(module_file).parent.name}/{name}")
     return {key: text.strip() if isinstance(text, str) else text for key, text in texts.items()}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from moonbox.languages.facts import by_word
 from moonbox.languages.language import is_identifier
 from moonbox.languages.program import Vocabulary
+from moonbox.languages.tables import table
 from moonbox.suggest import did_you_mean, nearest
 
 if TYPE_CHECKING:
@@ -72,11 +73,7 @@ class Equivalents(NamedTuple):
 
 @cache
 def equivalents() -> Equivalents:
-    import tomllib  # here: slow to load, as `pathlib` is, and a script without a slip needs neither
-    from pathlib import Path
-
-    text = (Path(__file__).parent / "explain" / "equivalents.toml").read_text(encoding="utf-8")
-    return Equivalents(**by_word(tomllib.loads(text)))
+    return Equivalents(**by_word(table("lua/explain/equivalents.toml")))
 
 
 def message_hint(message: str) -> str | None:

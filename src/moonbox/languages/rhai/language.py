@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING
 from moonbox.languages.language import Language, on_first_use
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
-    from moonbox.errors import ScriptError
-    from moonbox.languages.language import EngineError
-    from moonbox.limits import Limits
+    from collections.abc import Callable, Collection
 
 # The files of each folder, in the order in which they build on each other.
 PARSER = ("words", "lexer", "literals", "hints", "stream", "tree", "operands", "expressions", "statements")
@@ -65,16 +61,6 @@ def _completeness() -> Callable[[str], bool]:
     return is_complete
 
 
-def _explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits) -> ScriptError:
-    from moonbox.languages.explanations import explain_translated
-    from moonbox.languages.rhai.vocabulary import rhai_hint  # only a run that failed needs them
-
-    explained = explain_translated(error, sources=sources, tools=tools, limits=limits)
-    source = list(sources.values())[-1] if sources else ""
-    hint = rhai_hint(explained, source, limits)
-    return explained if hint is None else explained.with_(hint=hint)
-
-
 RHAI = Language(
     name="rhai",
     suffix=".rhai",
@@ -84,7 +70,7 @@ RHAI = Language(
     nothing="()",
     unrun=("return; ",),
     module_file=__file__,
-    explain=_explain,
+    explain=on_first_use("rhai.vocabulary", "explain"),
     completeness=_completeness,
     parameter_aliases=frozenset({"rhai", "rhai_code"}),
     program=on_first_use("rhai.program", "rhai_program"),

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from moonbox.languages.explanations import explain_translated
 from moonbox.languages.facts import by_word
 from moonbox.languages.program import Vocabulary
+from moonbox.languages.tables import table
 from moonbox.suggest import did_you_mean, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from moonbox.errors import ScriptError
+    from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 
 _NOT_FOUND = re.compile(r"Function not found: ([A-Za-z_]\w{0,60}) \(?")
@@ -68,7 +69,7 @@ _HOLE = re.compile(r"\{(self|0|closure)\}")
 
 @cache
 def rhai_words() -> RhaiWords:
-    data = by_word(tomllib.loads(Path(__file__).with_name("vocabulary.toml").read_text(encoding="utf-8")))
+    data = by_word(table("rhai/vocabulary.toml"))
     data["functions"] = frozenset(" ".join(data["functions"].values()).split())
     data["list_methods"] = {name: kind for kind, names in data["list_methods"].items() for name in names.split()}
     return RhaiWords(**data)
@@ -101,6 +102,13 @@ def rhai_vocabulary() -> Vocabulary:
             "search": 'docs_search("words")',
         },
     )
+
+
+def explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits) -> ScriptError:
+    explained = explain_translated(error, sources=sources, tools=tools, limits=limits)
+    source = list(sources.values())[-1] if sources else ""
+    hint = rhai_hint(explained, source, limits)
+    return explained if hint is None else explained.with_(hint=hint)
 
 
 def rhai_hint(error: ScriptError, source: str, limits: Limits) -> str | None:

@@ -167,7 +167,7 @@ _RULES: tuple[tuple[str, Callable[..., str | None]], ...] = (
     (r"'(\w{1,40})' is not defined$", foreign_constant),
     (r"a (list|string) has no field '(\w{1,100})'$", _no_such_field),
     (r"a string has no element (-?[\w.]{1,30})$", _no_character),
-    (r"(?s:.*)stack overflow", _endless),
+    (r"[\s\S]*stack overflow", _endless),
     (r"invalid order function for sorting", lambda _: lua_vocabulary().fact("comparator", sign="<").message),
     (
         r"json\.decode expects a string, got table$",

@@ -11,6 +11,7 @@ from msgspec import Struct
 from moonbox.languages.lua.syntax.lexer import tokenize
 from moonbox.languages.lua.syntax.parser import parse
 from moonbox.languages.lua.vocabulary import equivalents
+from moonbox.languages.tables import table
 
 if TYPE_CHECKING:
     from moonbox.languages.lua.syntax.lexer import Token
@@ -56,13 +57,9 @@ class _Table(Struct, frozen=True):
 
 @cache
 def _table() -> _Table:
-    from pathlib import Path  # here: a script without a slip needs none of it
-
-    from msgspec import toml
-
-    table = toml.decode(Path(__file__).with_name("slips.toml").read_bytes(), type=_Table)
+    known = table("lua/explain/slips.toml")
     constants = [(rf"(?<![.:\w]){name}\b(?!\s*=[^=])", text) for name, text in equivalents().constants.items()]
-    return _Table([*constants, *table.rewrites], table.slips)
+    return _Table([*constants, *known["rewrites"]], [Slip(**slip) for slip in known["slips"]])
 
 
 class Line:

@@ -1,0 +1,310 @@
+/** Methods of Python's text and containers; another object's method of that name is its own. */
+
+import { at, compared, Dict, isDict, items_, iter, len_, Options, PySet, T, text, truth, Tuple, eq, ValueError_, isObject } from "./values.js";
+
+/* eslint-disable @typescript-eslint/no-explicit-any */
+type Any = any;
+type Method = (own: Any, ...given: Any[]) => Any;
+
+function isText(own: Any): own is string {
+  return typeof own === "string" || own instanceof String;
+}
+
+type Kind = "text" | "list" | "dict" | "set" | "bytes" | "number";
+
+/** Methods of text, lists and so on; `methods.pop(x)` calls the one that x has. */
+const OF: Record<string, Partial<Record<Kind, Method>>> = {
+  // text
+  split: { text: split },
+  join: { text: (own, parts) => [...iter(parts)].join(own) },
+  strip: { text: (own, marks) => trimmed(own, marks, true, true) },
+  lstrip: { text: (own, marks) => trimmed(own, marks, true, false) },
+  rstrip: { text: (own, marks) => trimmed(own, marks, false, true) },
+  startswith: { text: (own, start) => (Array.isArray(start) ? start.some((each) => own.startsWith(each)) : own.startsWith(start)) },
+  endswith: { text: (own, end) => (Array.isArray(end) ? end.some((each) => own.endsWith(each)) : own.endsWith(end)) },
+  find: { text: (own, part, from = 0) => own.indexOf(part, from) },
+  rfind: { text: (own, part, from = 0, to = own.length) => within(own.slice(from, to).lastIndexOf(part), from) },
+  replace: { text: (own, old, instead, count = -1) => (count < 0 ? own.replaceAll(old, () => instead) : own.replace(old, () => instead)) },
+  lower: { text: (own) => own.toLowerCase() },
+  upper: { text: (own) => own.toUpperCase() },
+  casefold: { text: (own) => own.toLowerCase().replaceAll("ß", "ss") },
+  capitalize: { text: (own) => own.slice(0, 1).toUpperCase() + own.slice(1).toLowerCase() },
+  isdigit: { text: (own) => /^\d+$/.test(own) },
+  isdecimal: { text: (own) => /^\d+$/.test(own) },
+  isalpha: { text: (own) => /^\p{L}+$/u.test(own) },
+  isalnum: { text: (own) => /^[\p{L}\p{N}]+$/u.test(own) },
+  isspace: { text: (own) => /^\s+$/.test(own) },
+  isupper: { text: (own) => own !== own.toLowerCase() && own === own.toUpperCase() },
+  islower: { text: (own) => own !== own.toUpperCase() && own === own.toLowerCase() },
+  isidentifier: { text: (own) => /^[\p{L}_][\p{L}\p{N}_]*$/u.test(own) },
+  isascii: { text: (own) => /^[\x00-\x7f]*$/.test(own) },
+  isprintable: { text: (own) => !/[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/u.test(own) },
+  partition: { text: (own, part) => parted(own, part, own.indexOf(part), T(own, "", "")) },
+  rpartition: { text: (own, part) => parted(own, part, own.lastIndexOf(part), T("", "", own)) },
+  removeprefix: { text: (own, start) => (own.startsWith(start) ? own.slice(start.length) : own) },
+  removesuffix: { text: (own, end) => (end !== "" && own.endsWith(end) ? own.slice(0, -end.length) : own) },
+  splitlines: { text: (own) => (own === "" ? [] : own.replace(/(?:\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])$/, "").split(/\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/)) },
+  expandtabs: { text: (own, size) => own.replaceAll("\t", " ".repeat(size)) },
+  zfill: { text: (own, size) => own.padStart(size, "0") },
+  ljust: { text: (own, size) => own.padEnd(size) },
+  rjust: { text: (own, size) => own.padStart(size) },
+  translate: { text: (own, table) => [...own].map((mark) => (table.has(mark.codePointAt(0)) ? (table.get(mark.codePointAt(0)) ?? "") : mark)).join("") },
+  encode: { text: (own) => new TextEncoder().encode(own) },
+  decode: { bytes: (own) => new TextDecoder().decode(own) },
+  format: { text: formatted },
+  is_integer: { number: Number.isInteger },
+  // lists
+  append: { list: (own, item) => void own.push(item) },
+  extend: { list: (own, items) => { for (const item of iter(items)) own.push(item); } },
+  insert: { list: (own, index, item) => void own.splice(index, 0, item) },
+  sort: { list: (own, { key, reverse }: Any = {}) => void own.splice(0, own.length, ...sorted_(own, new Options({ key, reverse }))) },
+  reverse: { list: (own) => void own.reverse() },
+  index: {
+    text: (own, part, from = 0) => found(own.indexOf(part, from)),
+    list: (own, item) => found(own.findIndex((each: Any) => eq(each, item))),
+  },
+  count: {
+    text: (own, part) => own.split(part).length - 1,
+    list: (own, item) => own.filter((each: Any) => eq(each, item)).length,
+  },
+  pop: {
+    list: (own, index = -1) => own.splice(index, 1)[0],
+    dict: (own, key, other) => { const value = own.has(key) ? own.get(key) : other; own.delete(key); return value; },
+    set: (own) => { const [first] = own; own.delete(first); return first; },
+  },
+  clear: { list: (own) => void (own.length = 0), dict: (own) => own.clear() },
+  copy: { list: (own) => [...own], dict: (own) => new Dict(items_(own)), set: (own) => new PySet(own) },
+  popleft: { list: (own) => own.shift() },
+  // dicts and sets
+  get: { dict: (own, key, other = null) => (own instanceof Map ? (own.has(key) ? own.get(key) : other) : Object.hasOwn(own, key) ? own[key] : other) },
+  items: { dict: items_ },
+  keys: { dict: (own) => new PySet(iter(own)) },
+  values: { dict: (own) => (own instanceof Map ? [...own.values()] : Object.values(own)) },
+  setdefault: { dict: (own, key, other = null) => { if (!own.has(key)) own.set(key, other); return own.get(key); } },
+  update: {
+    dict: (own, more) => { for (const [key, value] of isDict(more) ? items_(more) : more) own.set(key, value); },
+    set: (own, ...many) => { for (const items of many) for (const item of iter(items)) own.add(item); },
+  },
+  add: { set: (own, item) => own.add(item) },
+  discard: { set: (own, item) => void own.delete(item) },
+  union: { set: (own, ...many) => new PySet([own, ...many].flatMap((items) => [...iter(items)])) },
+  intersection: { set: (own, other) => new PySet([...own].filter((item) => [...iter(other)].includes(item))) },
+  difference: { set: (own, other) => new PySet([...own].filter((item) => ![...iter(other)].includes(item))) },
+  issubset: { set: (own, other) => [...own].every((item) => other.has(item)) },
+};
+
+function kindOf(own: Any): Kind | "" {
+  if (isText(own)) return "text";
+  if (Array.isArray(own)) return "list";
+  if (own instanceof Map) return "dict";
+  if (own instanceof PySet) return "set";
+  if (typeof own === "number") return "number";
+  return own instanceof Uint8Array ? "bytes" : "";
+}
+
+/** The method of text or a container of that name; undefined where the object has its own. */
+function builtin(own: Any, name: string): Method | undefined {
+  if (!Object.hasOwn(OF, name)) return undefined;
+  const kind = kindOf(own);
+  if (kind === "") return isObject(own) ? OF[name]!.dict : undefined;
+  const isOwn = own instanceof Tuple && own.constructor !== Tuple && Object.hasOwn(own.constructor.prototype, name);
+  return isOwn ? undefined : OF[name]![kind];
+}
+
+export const methods: Record<string, Method> = Object.fromEntries(
+  Object.keys(OF).map((name) => [
+    name,
+    (own: Any, ...given: Any[]) => {
+      const method = builtin(own, name);
+      return method === undefined ? own[name](...given) : method(own, ...given);
+    },
+  ]),
+);
+
+/** An attribute that may be a method: with its object. */
+export function bound(object: Any, name: string): Any {
+  const method = builtin(object, name);
+  if (method !== undefined) return (...given: Any[]) => method(object, ...given);
+  const found = object[name];
+  const isMethod = typeof found === "function" && !Object.hasOwn(object, name) && found.prototype === undefined;
+  return isMethod ? found.bind(object) : found;
+}
+
+function split(own: string, by: Any = null, most: Any = -1): string[] {
+  if (by instanceof Options) return split(own, by["sep"] ?? null, by["maxsplit"] ?? -1);
+  if (most instanceof Options) return split(own, by, most["maxsplit"] ?? -1);
+  if (by === null) return own.trim() === "" ? [] : own.trim().split(/\s+/);
+  const parts = own.split(by);
+  return most < 0 || parts.length <= most + 1 ? parts : [...parts.slice(0, most), parts.slice(most).join(by)];
+}
+
+function trimmed(own: string, marks: string | null | undefined, start: boolean, end: boolean): string {
+  let [first, stop] = [0, own.length];
+  const cut = (mark: string): boolean => (marks == null ? /\s/.test(mark) : marks.includes(mark));
+  while (start && first < stop && cut(own.charAt(first))) first += 1;
+  while (end && stop > first && cut(own.charAt(stop - 1))) stop -= 1;
+  return own.slice(first, stop);
+}
+
+function within(place: number, from: number): number {
+  return place < 0 ? -1 : place + from;
+}
+
+function found(place: number): number {
+  if (place < 0) throw new ValueError_("it is not there");
+  return place;
+}
+
+function parted(own: string, part: string, place: number, absent: Tuple): Tuple {
+  return place < 0 ? absent : T(own.slice(0, place), part, own.slice(place + part.length));
+}
+
+/** `"{name} {}".format(…)`. */
+function formatted(own: string, ...given: Any[]): string {
+  const named = given.at(-1) instanceof Options ? given.pop() : {};
+  let next = 0;
+  return own.replace(/\{\{|\}\}|\{(\w*)\}/g, (whole, name: string | undefined) =>
+    name === undefined ? whole[0]! : text(name === "" ? given[next++] : /^\d+$/.test(name) ? given[Number(name)] : named[name]),
+  );
+}
+
+// Functions
+
+export function sorted_(items: Any, { key, reverse }: Any = {}): Any[] {
+  const keyed = [...iter(items)].map((item) => [key ? key(item) : item, item]);
+  keyed.sort(([a], [b]) => (reverse ? compared(b, a) : compared(a, b)));
+  return keyed.map(([, item]) => item);
+}
+
+export function any_(items: Any): boolean {
+  for (const item of iter(items)) if (truth(item)) return true;
+  return false;
+}
+
+export function all_(items: Any): boolean {
+  for (const item of iter(items)) if (!truth(item)) return false;
+  return true;
+}
+
+function best(sign: number) {
+  return (...given: Any[]): Any => {
+    const options = given.at(-1) instanceof Options ? given.pop() : {};
+    const items = given.length === 1 ? [...iter(given[0])] : given;
+    if (items.length === 0) {
+      if ("default" in options) return options.default;
+      throw new ValueError_("of nothing");
+    }
+    const key = options.key ?? ((item: Any) => item);
+    return items.reduce((kept, item) => (sign * compared(key(item), key(kept)) > 0 ? item : kept));
+  };
+}
+export const max_ = best(1);
+export const min_ = best(-1);
+
+export function* enumerate_(items: Any, first: Any = 0): Generator<Any[]> {
+  let index = first instanceof Options ? first["start"] : first;
+  for (const item of iter(items)) yield [index++, item];
+}
+
+export function* zip_(...given: Any[]): Generator<Any[]> {
+  if (given.at(-1) instanceof Options) given.pop();
+  const sources = given.map((each) => iter(each)[Symbol.iterator]());
+  for (;;) {
+    const next = sources.map((source) => source.next());
+    if (next.length === 0 || next.some(({ done }) => done)) return;
+    yield T(...next.map(({ value }) => value));
+  }
+}
+
+export function map_(call: Any, ...given: Any[]): Any[] {
+  if (given.length === 1) return [...iter(given[0])].map((item) => call(item));
+  return [...zip_(...given)].map((items) => call(...items));
+}
+
+export function filter_(call: Any, items: Any): Any[] {
+  return [...iter(items)].filter((item) => truth(call === null ? item : call(item)));
+}
+
+export function reversed_(items: Any): Any[] {
+  return [...iter(items)].reverse();
+}
+
+export function sum_(items: Any, first: Any = 0): Any {
+  let total = first;
+  for (const item of iter(items)) total = typeof total === "number" ? total + Number(item) : [...total, ...item];
+  return total;
+}
+
+/** `range(…)`. */
+class Range {
+  constructor(readonly start: number, readonly stop: number, readonly step: number) {}
+  __len__(): number {
+    return Math.max(0, Math.ceil((this.stop - this.start) / this.step));
+  }
+  __contains__(item: Any): boolean {
+    return Number.isInteger(item) && item >= this.start && item < this.stop && (item - this.start) % this.step === 0;
+  }
+  *[Symbol.iterator](): Generator<number> {
+    for (let at = this.start; this.step > 0 ? at < this.stop : at > this.stop; at += this.step) yield at;
+  }
+}
+
+export function range_(first: number, stop?: number, step = 1): Range {
+  return stop === undefined ? new Range(0, first, 1) : new Range(first, stop, step);
+}
+
+export function next_(source: Any, ...other: Any[]): Any {
+  const { done, value } = typeof source.next === "function" ? source.next() : iter(source)[Symbol.iterator]().next();
+  if (done && other.length === 0) throw new ValueError_("there is nothing more");
+  return done ? other[0] : value;
+}
+
+export function iter_(items: Any): Iterator<Any> {
+  return iter(items)[Symbol.iterator]();
+}
+
+export function getattr_(object: Any, name: string, other?: Any): Any {
+  return object[name] === undefined ? other : object[name];
+}
+
+export function hasattr_(object: Any, name: string): boolean {
+  return object[name] !== undefined;
+}
+
+export function callable_(value: Any): boolean {
+  return typeof value === "function";
+}
+
+/** What tells objects apart: themselves. */
+export function id_(value: Any): Any {
+  return value;
+}
+
+export function ord_(mark: string): number {
+  return mark.codePointAt(0)!;
+}
+
+export function chr_(code: number): string {
+  return String.fromCodePoint(code);
+}
+
+export const abs_ = (value: Any): Any => (value < 0 ? -value : value);
+export const round_ = (value: number, digits = 0): number => Number(value.toFixed(digits));
+export const divmod_ = (a: number, b: number): Tuple => T(Math.floor(a / b), ((a % b) + b) % b);
+
+/** Functions of the types themselves, such as `dict.fromkeys`. */
+export const types: Record<string, Any> = {
+  dict_fromkeys: (keys: Any, value: Any = null) => new Dict([...iter(keys)].map((key) => [key, value] as [Any, Any])),
+  float_fromhex: (written: string) => {
+    const [, whole, part = "", power = "0"] = /^0x([0-9a-f]*)\.?([0-9a-f]*)(?:p([-+]?\d+))?$/i.exec(written) ?? [];
+    if (whole === undefined) throw new ValueError_("invalid hexadecimal floating-point string");
+    return Number.parseInt(`${whole}${part}` || "0", 16) * 2 ** (Number(power) - 4 * part.length);
+  },
+  int_from_bytes: (items: Uint8Array) => items.reduce((value, byte) => value * 256 + byte, 0),
+  str_upper: (own: string) => own.toUpperCase(),
+  str_lower: (own: string) => own.toLowerCase(),
+  str_strip: (own: string) => own.trim(),
+  frozenset_union: (...many: Any[]) => new PySet(many.flatMap((items) => [...iter(items)])),
+};
+
+export { at, len_ };
