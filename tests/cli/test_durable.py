@@ -27,6 +27,11 @@ def add(a: int, b: int) -> int:
 '''
 
 
+def listed(lines: str) -> list[dict[str, Any]]:
+    """What `moonbox runs --json` has printed: a line for each run."""
+    return [json.loads(line) for line in lines.splitlines()]
+
+
 @pytest.fixture
 def cut_off(moonbox: Moonbox, process: Moonbox, tmp_path: Path) -> str:
     """The id of a run whose host was killed in the middle of a call."""
@@ -35,7 +40,7 @@ def cut_off(moonbox: Moonbox, process: Moonbox, tmp_path: Path) -> str:
     script = "local x = tools.add{a = 1, b = 2} return x"
     done = process("run", "-e", script, "--tools", "durable_kit.py", "--journal", "j.db")
     assert done.returncode < 0
-    (found,) = json.loads(moonbox("runs", "--journal", "j.db", "--interrupted", "--json").stdout)
+    (found,) = listed(moonbox("runs", "--journal", "j.db", "--interrupted", "--json").stdout)
     return str(found["id"])
 
 
@@ -126,7 +131,7 @@ def test_old_repls_are_deleted_but_not_interrupted_ones(moonbox: Moonbox, cut_of
     old = ("repls", "delete", "--older-than", "0m", "--yes", "--journal", "j.db")
     assert moonbox("repls", "delete", "--older-than", "1h", "--yes", "--journal", "j.db").stdout == "no Repls match\n"
     assert moonbox(*old).stdout == "deleted 1 Repl\n"
-    (left,) = json.loads(moonbox("runs", "--journal", "j.db", "--json").stdout)
+    (left,) = listed(moonbox("runs", "--journal", "j.db", "--json").stdout)
     assert left["id"] == cut_off
     assert moonbox(*old, "--interrupted").stdout == "deleted 1 Repl\n"
 
@@ -136,7 +141,7 @@ def test_the_journal_of_a_project_is_used(moonbox: Moonbox, tmp_path: Path) -> N
     moonbox("run", "-e", "6 * 7")
     assert "  ok  6 * 7" in moonbox("runs").stdout
     moonbox("run", "-e", "1", "--journal", "other.db")
-    assert len(json.loads(moonbox("runs", "--json").stdout)) == 1
+    assert len(listed(moonbox("runs", "--json").stdout)) == 1
 
 
 def test_the_journal_of_the_environment_is_used(moonbox: Moonbox, tmp_path: Path) -> None:
@@ -144,7 +149,7 @@ def test_the_journal_of_the_environment_is_used(moonbox: Moonbox, tmp_path: Path
     (tmp_path / "six.lua").write_text("return 6")
     moonbox("run", "-e", "6 * 7", env=journal)
     moonbox("run", "six.lua", env=journal)
-    assert len(json.loads(moonbox("runs", "--json", env=journal).stdout)) == 2
+    assert len(listed(moonbox("runs", "--json", env=journal).stdout)) == 2
 
 
 @pytest.mark.parametrize(
@@ -167,10 +172,11 @@ def test_a_foreign_journal_needs_trust(moonbox: Moonbox, tmp_path: Path, config:
 def test_a_list_that_is_cut_says_so(moonbox: Moonbox) -> None:
     for number in range(3):
         moonbox("run", "-e", f"return {number}", "--journal", "j.db")
-    for command in (("runs",), ("repls", "list")):
+    for command, more in ((("runs",), ("--page", "2")), (("repls", "list"), ("--skip", "2"))):
         first = moonbox(*command, "--journal", "j.db", "--limit", "2")
-        assert (len(first.stdout.splitlines()), first.stderr) == (2, "there are more: --skip 2 lists the next ones\n")
-        last = moonbox(*command, "--journal", "j.db", "--limit", "2", "--skip", "2")
+        hint = f"there are more: {' '.join(more)} lists the next ones\n"
+        assert (len(first.stdout.splitlines()), first.stderr) == (2, hint)
+        last = moonbox(*command, "--journal", "j.db", "--limit", "2", *more)
         assert (len(last.stdout.splitlines()), last.stderr) == (1, "")
 
 
@@ -179,13 +185,13 @@ def test_a_run_is_shown_at_a_call(moonbox: Moonbox, tmp_path: Path) -> None:
     tools = ("--tools", "durable_kit.py", "--journal", "j.db")
     script = "local sum = 0\nfor i = 1, 3 do\n  sum = tools.add{a = sum, b = i}\n  print(i)\nend\nreturn sum"
     assert moonbox("run", "-e", script, *tools).stdout.endswith("6\n")
-    (found,) = json.loads(moonbox("runs", "--journal", "j.db", "--json").stdout)
+    (found,) = listed(moonbox("runs", "--journal", "j.db", "--json").stdout)
     at_two = ("replay", found["id"], *tools, "--at", "2")
     head = 'call 2 of 3, line 3: add {"a": 1, "b": 2}\nanswer: 3\n'
     assert moonbox(*at_two).stdout == head + "locals of main chunk, line 3\n  sum = 1\n  i = 2\n"
     parts = ("--show", "globals", "--show", "calls", "--show", "output")
-    listed = 'calls\n  1. add {"a": 0, "b": 1}, answer: 1\n  2. add {"a": 1, "b": 2}, answer: 3\n'
-    assert moonbox(*at_two, *parts).stdout == f"{head}globals\n{listed}output\n  1\n"
+    calls = 'calls\n  1. add {"a": 0, "b": 1}, answer: 1\n  2. add {"a": 1, "b": 2}, answer: 3\n'
+    assert moonbox(*at_two, *parts).stdout == f"{head}globals\n{calls}output\n  1\n"
     shown = json.loads(moonbox(*at_two, "--json").stdout)
     assert (shown["line"], shown["frames"][0]["locals"]) == (3, {"sum": 1, "i": 2})
     answered = moonbox("replay", found["id"], *tools, "--answer", "2=10", "--dry")
@@ -193,7 +199,7 @@ def test_a_run_is_shown_at_a_call(moonbox: Moonbox, tmp_path: Path) -> None:
         'call 3 of 3, line 3: add {"a": 10, "b": 3}\nthe record has no answer to this call\n'
     )
     assert moonbox("replay", found["id"], *tools, "--answer", "2=10").stdout.endswith("13\n")
-    assert len(json.loads(moonbox("runs", "--journal", "j.db", "--json").stdout)) == 2
+    assert len(listed(moonbox("runs", "--journal", "j.db", "--json").stdout)) == 2
     about = "--at, --answer and --dry are about"
     for given, message in {
         ("--at", "9"): f"run '{found['id']}' made 3 calls",
@@ -204,3 +210,50 @@ def test_a_run_is_shown_at_a_call(moonbox: Moonbox, tmp_path: Path) -> None:
     }.items():
         done = moonbox("replay", found["id"], *tools, *given)
         assert (done.returncode, done.stderr) == (2, f"error: {message}\n")
+
+
+BANK = '''
+from moonbox import tool
+
+def refund(id: int) -> None:
+    print("refunded", id)
+
+@tool(undo=refund)
+def pay(cents: int) -> dict:
+    """Pay."""
+    return {"id": cents}
+'''
+
+
+def test_a_failed_run_is_found_corrected_and_undone(moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "bank_kit.py").write_text(BANK)
+    tools = ("--tools", "bank_kit.py", "--journal", "j.db")
+    moonbox("run", "-e", "return 1", *tools)
+    moonbox("run", "-e", "local id = tools.pay{cents = 5}.id error('typo')", *tools)
+    where = ("--journal", "j.db", "--json")
+    (found,) = listed(moonbox("runs", *where, "--state", "failed").stdout)
+    for given in (("--tool", "pay"), ("--text", "typo error"), ("--since", "1h", "--state", "runtime")):
+        assert listed(moonbox("runs", *where, *given).stdout) == [found]
+    assert listed(moonbox("runs", *where, "--text", "nothing").stdout) == []
+    assert set(found) == {
+        *("id", "repl", "began", "ended", "state", "wakes", "undone", "reason", "labels", "source"),
+    }
+    wrong = moonbox("runs", *where, "--state", "fialed")
+    assert wrong.stderr == "error: unknown state 'fialed'; did you mean 'failed'?\n"
+    (tmp_path / "other.lua").write_text("return tools.pay{cents = 6}.id")
+    differs = moonbox("patch", found["id"], "other.lua", *tools)
+    assert differs.returncode == 2 and "it differs at call 1" in differs.stderr
+    done = moonbox("patch", found["id"], "other.lua", *tools, "--skip", "1")
+    assert (done.returncode, done.stdout) == (0, "6\n")
+    plan = 'call 1: pay  →  undo_pay {"id": 6}\n'
+    refused = moonbox("undo", found["id"], *tools)
+    assert refused.returncode == 2 and refused.stderr.startswith(plan)
+    undone = moonbox("undo", found["id"], *tools, "--yes")
+    assert (undone.stderr, undone.stdout.splitlines()[-1]) == (plan, "1 call taken back, 0 left")
+    assert "  ok, undone  return tools.pay" in moonbox("runs", "--journal", "j.db").stdout
+
+
+def test_calls_in_doubt_are_listed(moonbox: Moonbox, cut_off: str) -> None:
+    (found,) = listed(moonbox("runs", "--journal", "j.db", "--in-doubt", "--json").stdout)
+    assert (found["id"], found["pending"]) == (cut_off, [{"call": 1, "tool": "add", "arguments": {"a": 1, "b": 2}}])
+    assert 'without an answer: add {"a": 1, "b": 2}' in moonbox("runs", "--journal", "j.db", "--in-doubt").stdout

@@ -212,7 +212,7 @@ def test_a_run_that_no_host_takes_can_be_resumed(tmp_path: Path, monkeypatch: py
             with pytest.raises(WorkerError, match="no node of the cluster has room"):
                 repl.run(LONG, run_id="moved")
             hosts.add()
-            with pytest.raises(UsageError, match="was interrupted; continue it with resume"):
+            with pytest.raises(UsageError, match="has not ended; continue it with resume"):
                 repl.run("return 1")
         world.kill_at = ("", 0)
         assert [run.run_id for run in box.interrupted()] == ["moved"]

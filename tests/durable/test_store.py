@@ -21,6 +21,7 @@ from moonbox import Sandbox, tool
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.durable import store
 from moonbox.durable.backends import SqliteBackend
+from moonbox.durable.index import RunFilter
 from moonbox.durable.questions import Questions
 from moonbox.durable.records import Begin, CallsAsked, End
 from moonbox.durable.store import Journal, open_journal
@@ -285,7 +286,8 @@ def rewrite(path: Path, script: str) -> None:
 def test_a_journal_of_the_version_before_is_used(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     open_journal(path).close()
-    tables = ("moonbox_journal", "repls", "events", "questions")
+    later = ("handles", "journal_text", "journal_tags", "journal_runs")
+    tables = ("moonbox_journal", "repls", "events", "questions", *later)
     before = Path(__file__).with_name("version_1.sql").read_text(encoding="utf-8")
     rewrite(path, "".join(f"DROP TABLE {name};" for name in tables) + before)
 
@@ -295,6 +297,8 @@ def test_a_journal_of_the_version_before_is_used(tmp_path: Path) -> None:
 
     with Sandbox([price], journal=path) as box:
         assert [known.state for known in box.journal.runs()] == ["ok", "ok"]
+        (found,) = box.journal.runs(RunFilter(tool="price", text="double total", state="ok"))  # the index was made
+        assert found.ended is not None and found.source.startswith("total = double")
         (known,) = box.journal.repls()
         with box.restore(known.id) as repl:
             assert repl.run("return double(total)").value == 12
@@ -370,7 +374,7 @@ def test_old_repls_are_deleted_by_themselves(place: str) -> None:
     with opened.backend.writing() as db:
         for repl in (old, cut_off, used):
             db.change("UPDATE repls SET created = created - 100000 WHERE id = ?", (repl,))
-            db.change("UPDATE events SET at = at - 100000 WHERE repl = ?", (repl,))
+            db.change("UPDATE journal_runs SET began = began - 100000, ended = ended - 100000 WHERE repl = ?", (repl,))
     opened.prune()
     left = {repl.id for repl in opened.repls()}
     opened.close()

@@ -214,7 +214,7 @@ def test_a_call_in_doubt_is_put_to_the_caller(path: Path) -> None:
         with pytest.raises(InDoubt, match=r"call 1 \(price\).*neither read_only nor idempotent") as caught:
             box.resume(run_id)
         assert caught.value.pending == found.pending
-        with pytest.raises(UsageError, match="was interrupted; continue it with resume"):
+        with pytest.raises(UsageError, match="has not ended; continue it with resume"):
             box.restore(repl_id)
         assert shop.made == []
         assert box.resume(run_id, in_flight="retry").value == 4

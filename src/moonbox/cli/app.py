@@ -41,6 +41,8 @@ COMMANDS = (
     Entry("audit", "moonbox.cli.audit", "Show what scripts did."),
     Entry("runs", "moonbox.cli.durable", "List the runs of a journal, and those that a crash cut off.", "Durable runs"),
     Entry("resume", "moonbox.cli.durable", "Continue a run that a crash cut off.", "Durable runs"),
+    Entry("patch", "moonbox.cli.durable", "Continue a run with a corrected script.", "Durable runs"),
+    Entry("undo", "moonbox.cli.durable", "Take the calls of a run back.", "Durable runs"),
     Entry("replay", "moonbox.cli.replay", "Run a recorded run again without touching the world.", "Durable runs"),
     Entry("repls", "moonbox.cli.durable", "List or delete the Repls of a journal.", "Durable runs"),
     Entry("approvals", "moonbox.cli.durable", "List and answer calls that wait for a person.", "Durable runs"),

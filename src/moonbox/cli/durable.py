@@ -1,4 +1,4 @@
-"""The commands `moonbox runs`, `resume`, `repls`, `approvals` and `cluster`: durable runs and their hosts."""
+"""The commands `runs`, `resume`, `patch`, `undo`, `repls`, `approvals` and `cluster`: durable runs and their hosts."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from moonbox.cli.options import ConfigFile, Json, Labels, Place, argument, flag,
 from moonbox.cli.output import columns_table, confirm_deletion, console, print_json, user_name, when
 from moonbox.cli.run_options import START_SECONDS, RunOptions, json_or_text
 from moonbox.cli.trust import trusted_config
-from moonbox.errors import InDoubt, UsageError
+from moonbox.durable.index import KINDS, STATES, RunFilter
+from moonbox.errors import Diverged, InDoubt, UsageError
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.cli.session import Session
     from moonbox.config import Config
+    from moonbox.durable.index import KnownRun
     from moonbox.durable.store import Journal
 
 _T = TypeVar("_T")
@@ -33,34 +35,84 @@ InFlight = Annotated[
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="The most to list.")]
 Skip = Annotated[int, typer.Option("--skip", min=0, help="Leave out the first ones: the next page of a list.")]
 _MOST_LISTED = 1_000
+_NEVER = 1e11
 
 RUNS_EXAMPLES = """[bold]Examples[/]
   moonbox runs --journal state.db
-  moonbox runs --journal state.db --interrupted
+  moonbox runs --state failed --since 1d
+  moonbox runs --label tenant=acme --tool pay --json
 """
 
 
 def runs(
     journal: Place = None,
     config: ConfigFile = None,
+    state: Annotated[
+        str | None,
+        option(
+            "--state", metavar="STATE", help=f"Only those in this state: {', '.join(STATES)}, or the kind of an error."
+        ),
+    ] = None,
+    label: Labels = None,
+    tool: Annotated[str | None, option("--tool", metavar="NAME", help="Only those that have called this tool.")] = None,
+    since: Annotated[str | None, option("--since", metavar="TIME", help="Only those since 12h, 7d or a date.")] = None,
+    text: Annotated[
+        str | None, option("--text", metavar="WORDS", help="Only those whose script has these words.")
+    ] = None,
     interrupted: Annotated[bool, typer.Option("--interrupted", help="Only runs that a crash cut off.")] = False,
+    in_doubt: Annotated[
+        bool, typer.Option("--in-doubt", help="Only runs that a crash cut off during calls, with these calls.")
+    ] = False,
     limit: Limit = _MOST_LISTED,
-    skip: Skip = 0,
-    as_json: Json = False,
+    page: Annotated[int, typer.Option("--page", min=1, help="The page, of as many runs as --limit says.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON for each run.")] = False,
 ) -> None:
-    """List the runs of a journal, and those that a crash cut off."""
+    """List the runs of a journal, the latest first."""
+    from moonbox.audit.query import labels_of, moment
+
+    wanted = RunFilter(
+        state="interrupted" if interrupted or in_doubt else state or "",
+        labels=labels_of(label or ()) or {},
+        tool=tool or "",
+        since=moment(since, time.time()) if since else 0.0,
+        text=text or "",
+    )
     opened = open_place(journal, config)
-    found = _cut(opened.runs(interrupted=interrupted, most=limit + 1, skip=skip), limit, skip)
+    found = opened.runs(wanted, most=limit + 1, skip=limit * (page - 1))
+    pending = {run.id: _pending(opened, run) for run in found} if in_doubt else {}
     opened.close()
-    if as_json:
-        print_json([{name: getattr(run, name) for name in run.__struct_fields__} for run in found])
-        return
-    if not found:
-        typer.echo("no runs were cut off" if interrupted else "no runs in this journal")
-    for run in found:
-        state = run.state if run.state in ("ok", "running", "interrupted", "given up") else f"failed ({run.state})"
+    if len(found) > limit:
+        typer.echo(f"there are more: --page {page + 1} lists the next ones", err=True)
+    shown = [run for run in found[:limit] if not in_doubt or pending[run.id]]
+    if not shown and not as_json:
+        typer.echo("no runs were cut off" if interrupted or in_doubt else "no runs match")
+    for run in shown:
+        if as_json:
+            line = {name: getattr(run, name) for name in run.__struct_fields__}
+            typer.echo(json.dumps(line | ({"pending": pending[run.id]} if in_doubt else {})))
+            continue
+        about = f"failed ({run.state})" if run.state in KINDS else run.state
+        about += f" until {when(run.wakes)}" if run.wakes is not None and run.wakes < _NEVER else ""
+        about += f" ({run.reason})" if run.reason and run.state != "ok" else ""
+        about += {"yes": ", undone", "partly": ", partly undone"}.get(run.undone, "")
         first = next((line.strip() for line in run.source.splitlines() if line.strip()), "")
-        console().print(f"{when(run.began)}  {run.id}  {state}  {visible(first, keep='')}", no_wrap=True, markup=False)
+        console().print(
+            f"{when(run.began)}  {run.id}  {visible(f'{about}  {first}', keep='')}", no_wrap=True, markup=False
+        )
+        for call in pending.get(run.id, ()):
+            typer.echo(visible(f"  without an answer: {call['tool']} {json.dumps(call['arguments'])}", keep=""))
+
+
+def _pending(journal: Journal, run: KnownRun) -> list[dict[str, Any]]:
+    """The calls of a run without an answer."""
+    from moonbox.durable.recorded import read_runs
+    from moonbox.runs.environment import Additions
+    from moonbox.tools.toolbox import Toolbox
+    from moonbox.values import to_jsonable
+
+    recorded = next((each for each in read_runs(journal.read(run.repl)) if each.begin.run == run.id), None)
+    calls = () if recorded is None else recorded.pending(Toolbox(), Additions.standard())
+    return [{"call": each.call, "tool": each.tool, "arguments": to_jsonable(each.arguments)} for each in calls]
 
 
 @with_run_options
@@ -74,10 +126,82 @@ def resume(run: RunId, options: RunOptions, in_flight: InFlight = None, as_json:
         try:
             finished = session.sandbox.resume(run, in_flight)
         except InDoubt as problem:
-            lines = [f"  {call.tool} {call.arguments}" for call in problem.pending]
-            said = "\n".join(["these calls may have been made before the crash:", *lines])
-            raise UsageError(f"{visible(said)}\ndecide with --in-flight retry or --in-flight fail") from None
+            raise _undecided(problem) from None
     show_finished(finished, as_json=as_json)
+
+
+@with_run_options
+def patch(
+    run: RunId,
+    other: Annotated[Path, argument(help="The corrected script.", metavar="FILE")],
+    options: RunOptions,
+    answer: Annotated[
+        list[str] | None,
+        option("--answer", metavar="CALL=JSON", help="The answer to a call, by its number in the run."),
+    ] = None,
+    skip: Annotated[
+        list[int] | None, option("--skip", metavar="CALL", help="A call that the corrected script does not make.")
+    ] = None,
+    in_flight: InFlight = None,
+    as_json: Json = False,
+) -> None:
+    """Continue a run that failed or was cut off with a corrected script.
+
+    The script runs against the recorded answers and must make the same calls until the record ends; otherwise nothing
+    is changed. Then it goes on, and calls tools.
+    """
+    from moonbox.cli.replay import read_answer
+    from moonbox.cli.script import script_text
+
+    answers = dict(map(read_answer, answer or ()))
+    with open_session(options, run) as session:
+        try:
+            finished = session.sandbox.patch(run, script_text(other), in_flight, answer=answers, skip=skip or ())
+        except Diverged as problem:
+            raise UsageError(visible(str(problem))) from None
+        except InDoubt as problem:
+            raise _undecided(problem) from None
+    show_finished(finished, as_json=as_json)
+
+
+@with_run_options
+def undo(
+    run: RunId,
+    options: RunOptions,
+    in_flight: InFlight = None,
+    as_json: Json = False,
+) -> None:
+    """Take the calls of a run back, the latest first, by the `undo` of their tools.
+
+    Shows first what can be taken back and what cannot. Stops at the first failure; the same command goes on there.
+    """
+    with open_session(options, run) as session:
+        plan = session.sandbox.undo_plan(run)
+        possible = [step for step in plan if step.undo]
+        for step in plan:
+            what = f"{step.undo} {json.dumps(step.given)}" if step.undo else f"cannot be taken back: {step.why_not}"
+            typer.echo(visible(f"call {step.call}: {step.tool}  →  {what}", keep=""), err=True)
+        if not possible:
+            typer.echo("nothing can be taken back", err=True)
+            return
+        if not options.yes:
+            confirm_deletion(f"Take {counted(len(possible), 'call')} back?", "--yes to do it")
+        try:
+            done = session.sandbox.undo(run, in_flight)
+        except InDoubt as problem:
+            raise _undecided(problem) from None
+    if as_json:
+        print_json({"undone": len(done.undone), "left": len(done.left), "impossible": len(done.impossible)})
+    else:
+        typer.echo(f"{counted(len(done.undone), 'call')} taken back, {len(done.left)} left")
+    if done.run.error is not None:
+        raise UsageError(visible(f"undoing stopped: {done.run.error}"))
+
+
+def _undecided(problem: InDoubt) -> UsageError:
+    lines = [f"  {call.tool} {call.arguments}" for call in problem.pending]
+    said = "\n".join(["these calls may have been made before the crash:", *lines])
+    return UsageError(f"{visible(said)}\ndecide with --in-flight retry or --in-flight fail")
 
 
 repls_app = typer.Typer(name="repls", help="List or delete the Repls of a journal.", no_args_is_help=True)

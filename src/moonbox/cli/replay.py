@@ -59,7 +59,7 @@ def replay(
     No tool is invoked: every answer comes from the record. What differs from the record is shown.
     With --answer and without --dry, the calls after the changed one are made, in a new Repl of the journal.
     """
-    answers = dict(map(_answer, answer or ()))
+    answers = dict(map(read_answer, answer or ()))
     if other is not None and (at is not None or answers or dry):
         raise UsageError("--with runs another script; --at, --answer and --dry are about the recorded one")
     at = min(answers) if at is None and answers else at
@@ -99,7 +99,7 @@ def _repeated(sandbox: Sandbox, run: str, other: Path | None) -> tuple[Run, tupl
     return sandbox.replay(run), ()
 
 
-def _answer(text: str) -> tuple[int, Any]:
+def read_answer(text: str) -> tuple[int, Any]:
     call, separator, value = text.partition("=")
     if not separator or not call.strip().isdecimal():
         raise UsageError(f"--answer takes the number of a call and a value, such as 7=5, not '{text}'")

@@ -231,6 +231,8 @@ class ToolTable:
 
     retry: Retry | None = None
     """When a call of it is tried again: the table [tools.<name>.retry]."""
+    undo: str | None = None
+    """The tool that takes a call of it back, by its path."""
 
 
 @dataclass(frozen=True, kw_only=True)

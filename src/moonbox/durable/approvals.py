@@ -19,6 +19,7 @@ import threading
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from hashlib import sha256
 from time import time
 from typing import TYPE_CHECKING, Any, Literal
@@ -30,7 +31,7 @@ from moonbox.errors import Denied, JournalError, UsageError
 from moonbox.runs.allowances import definition_of
 from moonbox.runs.decisions import Decision, effect
 from moonbox.runs.options import check_callbacks
-from moonbox.threads import asked, in_thread
+from moonbox.threads import asked, in_thread, soon
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from moonbox.durable.questions import KeptQuestion
     from moonbox.durable.store import Journal
+    from moonbox.durable.watch import Watch
     from moonbox.runs.decisions import ToolCall
     from moonbox.secrets import SecretRedactor
     from moonbox.tools.tool import Tool
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
 _REMEMBERED = 50
 _MAX_PENDING = 1_000
 _DIFF_LINES = 400
-_FIRST_LOOK, _LONGEST_LOOK = 0.1, 1.0  # seconds between two looks into the journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,11 @@ class Approvals:
         """Show the questions of this journal too, and write answers to it."""
         self._kept = questions
 
+    @property
+    def answers_in_journal(self) -> bool:
+        """Whether its questions are in a journal, with the answers to them, and no other approver is asked."""
+        return self._kept is not None and not self._others
+
     async def approve(self, call: ToolCall) -> Decision:
         """For `Sandbox(approve=…)`: waits for the answer; raises Denied when no answer comes in time."""
         question, future = self._ask(call)
@@ -282,7 +288,8 @@ class JournalApprover:
         kept = await patiently(lambda: self._keep(questions, call))
         decision = kept.decision
         if decision is None:
-            answers: set[asyncio.Future[Any]] = {asyncio.ensure_future(_look(questions, kept))}
+            look = _look(journal.watch, questions, kept, call.run_id)
+            answers: set[asyncio.Future[Any]] = {asyncio.ensure_future(look)}
             if self.approve is not None:
                 named = msgspec.structs.replace(call, question=kept.id)
                 answers.add(asyncio.ensure_future(_approver(self.approve, named)))
@@ -311,15 +318,19 @@ class JournalApprover:
         return questions.ask(shown, call.id, mark, self.seconds)
 
 
-async def _look(questions: Questions, kept: KeptQuestion) -> Decision:
+async def _look(watch: Watch, questions: Questions, kept: KeptQuestion, run: str) -> Decision:
     """Wait until the journal has an answer, or the question expires."""
-    seconds = _FIRST_LOOK
+    loop = asyncio.get_running_loop()
     while True:
-        with contextlib.suppress(JournalError):  # a database that is away does not answer for a person
-            if await in_thread(lambda: questions.decision(kept)) is not None:
-                return Decision("deny")  # `settle` finds what the journal has
-        await asyncio.sleep(seconds)
-        seconds = min(2 * seconds, _LONGEST_LOOK)
+        told = asyncio.Event()
+        number = watch.add(run, kept.expires, partial(soon, loop, told.set))
+        try:
+            with contextlib.suppress(JournalError):  # a database that is away does not answer for a person
+                if await in_thread(lambda: questions.decision(kept)) is not None:
+                    return Decision("deny")  # `settle` finds what the journal has
+            await told.wait()
+        finally:
+            watch.remove(number)
 
 
 async def _approver(approve: Any, call: ToolCall) -> Any:

@@ -9,6 +9,7 @@ import contextlib
 import logging
 import math
 import os
+import select
 import sqlite3
 import threading
 import time
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.audit.tables import SCHEMA
 from moonbox.database import Database
+from moonbox.durable.index import index_all
 from moonbox.errors import ClosedError, JournalError, MissingExtra
 
 if TYPE_CHECKING:
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
 _SCHEMA = replace(
     SCHEMA, name="journal", error=JournalError, repair="restore it from a copy; nothing was changed in it"
 )
-_VERSION = 3
-"""In version 1 one event could not both begin and end a run; versions 1 and 2 have no table `handles`, the last one."""
+_VERSION = 4
+"""Versions 1 and 2 have no table `handles`; versions 1 to 3 have no index of the runs."""
 
 
 # In SQLite the tables can be in the file of an audit trail.
@@ -56,7 +58,6 @@ _TABLES = (
         PRIMARY KEY (repl, seq)
     ) {clustered}
     """,
-    "CREATE INDEX events_of_runs ON events (run, mark) WHERE mark <> ''",
     """
     CREATE TABLE questions (
         id TEXT PRIMARY KEY,
@@ -71,9 +72,39 @@ _TABLES = (
     )
     """,
     "CREATE UNIQUE INDEX questions_of_calls ON questions (run, call)",
-    "CREATE TABLE IF NOT EXISTS handles (run TEXT PRIMARY KEY, repl TEXT NOT NULL, owner TEXT NOT NULL)",
 )
 """`fence` counts the leases of a Repl. `mark` says which rows begin or end a run."""
+_LATER = (
+    "CREATE TABLE IF NOT EXISTS handles (run TEXT PRIMARY KEY, repl TEXT NOT NULL, owner TEXT NOT NULL)",
+    "DROP INDEX IF EXISTS events_of_runs",
+    """
+    CREATE TABLE journal_runs (
+        n {number} PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        repl TEXT NOT NULL,
+        began {real} NOT NULL,
+        ended {real},
+        state TEXT NOT NULL,
+        wakes {real},
+        attempts BIGINT NOT NULL,
+        undone TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        labels TEXT NOT NULL,
+        source TEXT NOT NULL
+        {words}
+    )
+    """,
+    "CREATE INDEX journal_runs_of_repls ON journal_runs (repl)",
+    "CREATE INDEX journal_runs_by_time ON journal_runs (began)",
+    "CREATE INDEX journal_runs_by_state ON journal_runs (state, n)",
+    "CREATE INDEX journal_runs_asleep ON journal_runs (wakes) WHERE wakes IS NOT NULL",
+    "CREATE TABLE journal_tags (tag TEXT NOT NULL, run BIGINT NOT NULL, PRIMARY KEY (tag, run)) {clustered}",
+    "CREATE INDEX journal_tags_of_runs ON journal_tags (run)",
+    "{search}",
+    "CREATE INDEX questions_answered ON questions (answered) WHERE answered IS NOT NULL",
+)
+"""`n` counts the runs, `wakes` is when a sleeping one goes on, `attempts` how often it was begun or resumed since it
+has last come further. `tags` has labels, tools and failures."""
 
 
 class Transaction:
@@ -92,6 +123,18 @@ class Transaction:
         return int(self._execute(statement, values).rowcount)
 
 
+class Listener(Protocol):
+    """Waits for answers to questions of the journal."""
+
+    def wait(self, seconds: float, look: float) -> list[str] | None:
+        """The runs whose questions were answered; None where the caller looks. `look` is how often that is needed."""
+
+    def interrupt(self) -> None:
+        """End the wait of another thread."""
+
+    def close(self) -> None: ...
+
+
 class Backend(Protocol):
     """A database that holds journals."""
 
@@ -100,6 +143,15 @@ class Backend(Protocol):
     """What a SELECT ends with to keep others from changing its rows."""
     for_share: str
     """The same, where several may keep them."""
+    index_text: str
+    """Makes the script of a run findable; empty where its row does that."""
+    forget_text: str
+    """The opposite, before the row is changed or deleted."""
+    text_search: tuple[str, str, str]
+    """Where scripts are searched, the condition, and the number of the run."""
+
+    def text_query(self, words: Sequence[str]) -> str:
+        """The value of the condition: all of these words."""
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         """One statement, which is a transaction by itself: how many rows it has changed."""
@@ -111,7 +163,30 @@ class Backend(Protocol):
     def now(self) -> float:
         """The time that leases are measured with."""
 
+    def listener(self) -> Listener: ...
+
+    def notify(self, db: Transaction, run: str) -> None:
+        """Tell other processes, when the transaction ends, that a question of this run was answered."""
+
     def close(self) -> None: ...
+
+
+class _Looking:
+    """A listener for a database that does not tell of changes."""
+
+    def __init__(self) -> None:
+        self._interrupted = threading.Event()
+
+    def wait(self, seconds: float, look: float) -> list[str] | None:
+        self._interrupted.wait(min(seconds, look))
+        self._interrupted.clear()
+        return None
+
+    def interrupt(self) -> None:
+        self._interrupted.set()
+
+    def close(self) -> None:
+        pass
 
 
 _PASSING = {
@@ -128,6 +203,16 @@ class SqliteBackend:
     """A file. A commit survives the death of the process; with `machine`, that of the machine as well."""
 
     for_update = for_share = ""
+    index_text = "INSERT INTO journal_text (rowid, source) SELECT n, source FROM journal_runs WHERE id = ?"
+    forget_text = (
+        "INSERT INTO journal_text (journal_text, rowid, source) "
+        "SELECT 'delete', n, source FROM journal_runs WHERE id = ?"
+    )
+    text_search = (
+        "journal_text CROSS JOIN journal_runs AS b ON b.n = journal_text.rowid",
+        "journal_text MATCH ?",
+        "journal_text.rowid",
+    )
 
     def __init__(self, path: str | Path, *, machine: bool = False, create: bool = True, timeout: float = 10.0) -> None:
         """`timeout` is how long a statement waits for other processes that write."""
@@ -142,7 +227,20 @@ class SqliteBackend:
         if not made and not create:
             raise JournalError(f"there is no journal in {path}")
         with self.writing() as db:
-            _create(db, real="REAL", bytes="BLOB", clustered="WITHOUT ROWID")
+            _create(
+                db,
+                self,
+                real="REAL",
+                bytes="BLOB",
+                number="INTEGER",
+                clustered="WITHOUT ROWID",
+                words="",
+                search="CREATE VIRTUAL TABLE journal_text USING fts5"
+                "(source, content='journal_runs', content_rowid='n')",
+            )
+
+    def text_query(self, words: Sequence[str]) -> str:
+        return " ".join(f'"{word}"' for word in words)
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         with self._marked() as database:
@@ -160,6 +258,12 @@ class SqliteBackend:
 
     def now(self) -> float:
         return time.time()
+
+    def listener(self) -> Listener:
+        return _Looking()
+
+    def notify(self, db: Transaction, run: str) -> None:
+        pass
 
     def close(self) -> None:
         self._database.close()
@@ -189,6 +293,8 @@ class SqliteBackend:
         return found.st_dev, found.st_ino
 
 
+# The parser of PostgreSQL takes `tools.pay` for one word, the name of a host.
+_WORDS = "regexp_replace(left(source, 100000), '[^[:alnum:]]+', ' ', 'g')"
 MOST_CONNECTIONS = 16
 """Of one open journal to PostgreSQL, which by default takes 100 from all processes together."""
 _CONNECT_SECONDS = 2.0
@@ -212,6 +318,8 @@ class PostgresBackend:
     """
 
     for_update, for_share = " FOR UPDATE", " FOR SHARE"
+    index_text = forget_text = ""
+    text_search = ("journal_runs AS b", "b.words @@ plainto_tsquery('simple', ?)", "b.n")
 
     def __init__(self, url: str) -> None:
         try:
@@ -223,16 +331,28 @@ class PostgresBackend:
         self.name = "journal in PostgreSQL"
         self._psycopg, self._pools = psycopg, psycopg_pool
         self._closed = False
-        with self._plain_errors():
+        with self.plain_errors():
             given: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(url)
             self.name = f"journal {given.get('dbname', 'in PostgreSQL')}"
             self._address = psycopg.conninfo.make_conninfo(**{**_CONNECTION, **given})
             with self.connect() as connection, connection.transaction():
                 db = _transaction(connection)
                 db.rows("SELECT pg_advisory_xact_lock(1836019566)")  # two hosts may start at once
-                _create(db, real="DOUBLE PRECISION", bytes="BYTEA", clustered="")
+                _create(
+                    db,
+                    self,
+                    real="DOUBLE PRECISION",
+                    bytes="BYTEA",
+                    number="BIGINT GENERATED BY DEFAULT AS IDENTITY",
+                    clustered="",
+                    words=f", words tsvector GENERATED ALWAYS AS (to_tsvector('simple', {_WORDS})) STORED",
+                    search="CREATE INDEX journal_text ON journal_runs USING gin (words)",
+                )
         self._inherited: list[Any] = []
         self._start()
+
+    def text_query(self, words: Sequence[str]) -> str:
+        return " ".join(words)
 
     def connect(self) -> Any:
         """A connection of its own, which the caller closes."""
@@ -267,6 +387,12 @@ class PostgresBackend:
         with self._connection() as connection:
             return float(connection.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone()[0])
 
+    def listener(self) -> Listener:
+        return _Listening(self)
+
+    def notify(self, db: Transaction, run: str) -> None:
+        db.rows("SELECT pg_notify('moonbox_answers', ?)", (run,))
+
     def close(self) -> None:
         self._closed = True
         if os.getpid() == self._pid:
@@ -281,7 +407,7 @@ class PostgresBackend:
             self._inherited.append(self._pool)
             self._start()
         pool = self._pool
-        with self._plain_errors():
+        with self.plain_errors():
             try:
                 connection = pool.getconn(_CONNECT_SECONDS)
             except self._pools.PoolTimeout:
@@ -303,7 +429,7 @@ class PostgresBackend:
                 raise
 
     @contextlib.contextmanager
-    def _plain_errors(self) -> Iterator[None]:
+    def plain_errors(self) -> Iterator[None]:
         """The one place where psycopg's exceptions become ours."""
         try:
             yield
@@ -315,20 +441,73 @@ class PostgresBackend:
             raise JournalError(f"the {self.name} failed: {str(error).strip()}", passing=away or read_only) from error
 
 
+class _Listening:
+    """A connection on which PostgreSQL tells of answers. Nothing is asked while there are none."""
+
+    def __init__(self, backend: PostgresBackend) -> None:
+        self._backend = backend
+        self._connection: Any = None
+        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC) if hasattr(os, "eventfd") else -1
+
+    def wait(self, seconds: float, look: float) -> list[str] | None:
+        try:
+            if self._connection is None:
+                with self._backend.plain_errors():
+                    self._connection = self._backend.connect()
+                    self._connection.execute("LISTEN moonbox_answers")
+                return None  # for what was answered before
+            return self._told(seconds)
+        except JournalError:  # away, or restarted
+            self._drop()
+            time.sleep(min(seconds, _CONNECT_SECONDS / 4))
+            return []
+
+    def _told(self, seconds: float) -> list[str]:
+        poll = select.poll()
+        for each in (self._connection.fileno(), self._bell):
+            if each >= 0:
+                poll.register(each, select.POLLIN)
+        ready = dict(poll.poll(1000 * (seconds if self._bell >= 0 else min(seconds, 1.0))))
+        if ready.pop(self._bell, 0):
+            os.eventfd_read(self._bell)
+        if not ready:
+            return []
+        with self._backend.plain_errors():
+            return [told.payload for told in self._connection.notifies(timeout=0)]
+
+    def interrupt(self) -> None:
+        if self._bell >= 0:
+            os.eventfd_write(self._bell, 1)
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(Exception):
+                connection.close()
+
+    def close(self) -> None:
+        self._drop()
+        bell, self._bell = self._bell, -1
+        if bell >= 0:
+            os.close(bell)
+
+
 def _transaction(connection: Any) -> Transaction:
     return Transaction(lambda statement, values: connection.execute(statement.replace("?", "%s"), values))
 
 
-def _create(db: Transaction, **types: str) -> None:
+def _create(db: Transaction, backend: Backend, **types: str) -> None:
     """Make the tables where they are missing; raises JournalError where they are newer than this version."""
     db.change("CREATE TABLE IF NOT EXISTS moonbox_journal (version BIGINT NOT NULL)")
     found = db.rows("SELECT version FROM moonbox_journal")
-    if not found:
-        for statement in _TABLES:
-            db.change(statement.format(**types))
-        db.change("INSERT INTO moonbox_journal VALUES (?)", (_VERSION,))
-    elif found[0][0] > _VERSION:
+    if found and found[0][0] > _VERSION:
         raise JournalError("the journal was written by a newer version of moonbox; upgrade moonbox")
-    elif found[0][0] < _VERSION:
-        db.change(_TABLES[-1].format(**types))
+    if found and found[0][0] == _VERSION:
+        return
+    for statement in (*(() if found else _TABLES), *_LATER):
+        db.change(statement.format(**types))
+    if found:
+        index_all(db, backend)
         db.change("UPDATE moonbox_journal SET version = ?", (_VERSION,))
+    else:
+        db.change("INSERT INTO moonbox_journal VALUES (?)", (_VERSION,))

@@ -16,12 +16,12 @@ class Handles:
 
     def keep(self, run: str, owner: str) -> None:
         """Write it, before the client is told."""
-        begin = "SELECT ?, coalesce(max(repl), ''), ? FROM events WHERE run = ? AND mark <> ''"
+        begin = "SELECT ?, coalesce(max(repl), ''), ? FROM journal_runs WHERE id = ?"
         self._backend.change(f"INSERT INTO handles {begin}", (run, owner, run))
 
     def has(self, run: str, owner: str) -> bool:
         """Whether the run has begun, and has a result to give to this owner."""
-        begun = "EXISTS (SELECT 1 FROM events AS b WHERE b.run = h.run AND b.mark <> '')"
+        begun = "EXISTS (SELECT 1 FROM journal_runs AS b WHERE b.id = h.run)"
         with self._backend.reading() as db:
             return bool(db.rows(f"SELECT 1 FROM handles AS h WHERE run = ? AND owner = ? AND {begun}", (run, owner)))
 

@@ -6,10 +6,14 @@ Running them again gives their globals again: after a sleep, when the worker's h
 from __future__ import annotations
 
 from contextlib import contextmanager
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
 from moonbox.durable.journaling import ReplJournal, RunJournal
-from moonbox.errors import Diverged, WorkerError
+from moonbox.durable.questions import comes_through_journal
+from moonbox.durable.store import InUse
+from moonbox.durable.watch import Asleep, Sleeping
+from moonbox.errors import Diverged, PoolTimeout, WorkerError
 from moonbox.limits import Limits
 from moonbox.media import Media
 from moonbox.runs.options import merged
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from moonbox.runs.runner import Runner
     from moonbox.worker.link import Link
 
+_AGAIN = 1.0  # seconds until a run that cannot go on now is looked at again
+_NEVER = 1e12
 _MOST_MOVES = 10
 """Hosts that may be lost one after another under one run: the script may be the reason."""
 
@@ -36,6 +42,10 @@ class ReplHistory:
 
     journal: ReplJournal | None = None
     """None before the first run."""
+    leaves = False
+    """Nothing waits here for a run that gives its worker back."""
+    sleeping: Sleeping | None = None
+    """The run that waits and has given its worker back."""
 
     def __init__(self, runner: Runner, journal: Journal) -> None:
         self._runner = runner
@@ -59,7 +69,8 @@ class ReplHistory:
         if self._worker.loss_unseen:
             self.journal.reset()
         record.approve = record.approve_script = self.ask
-        record.journal = run_journal = RunJournal(self.journal, record, recorded, decisions)
+        leaves = comes_through_journal(settings.approve)
+        record.journal = run_journal = RunJournal(self.journal, record, recorded, decisions, may_leave_people=leaves)
         if recorded is None:
             environment = runner.toolbox, runner.additions, record.language, settings.features
             run_journal.begin(self.journal.changed_environment(*environment), inputs)
@@ -83,9 +94,11 @@ class ReplHistory:
         return self.journal is None or self._worker.loss_unseen
 
     def hurry(self) -> None:
-        """The Repl is being closed: nothing waits for the database any more."""
+        """The Repl is being closed: nothing waits for the database any more, and no run for its time."""
         if self.journal is not None:
             self.journal.hurry.set()
+        if self.sleeping is not None:
+            self.sleeping.leave()
 
     def let_go(self) -> bool:
         """The worker is of no use any more: the next run finds in the journal what scripts have defined.
@@ -135,6 +148,47 @@ class ReplHistory:
         """A worker in which the recorded runs were run again."""
         assert self.journal is not None
         return self._rebuild(self.journal.wake())
+
+    def sleep(self, execution: Execution) -> Sleeping:
+        """Give the worker back for a run that waits for a time or for people. Another process may wake it."""
+        journal, record, due = self.journal, execution.record, execution.wakes_at
+        assert journal is not None and record.journal is not None
+        until = _NEVER if due is None else time() + due - monotonic()
+        record.intents = None  # a call that waits for a person has not ended
+        execution.host_gone = True  # what scripts had defined is in the journal
+        execution.ledger.leave_all()
+        self._worker.sleep()
+        self._worker.asleep = True  # also where no earlier run has defined anything
+        record.journal.put(record.journal.take())
+        watch = self._journal.watch
+        watch.runs.add(record.id)
+        until = journal.fall_asleep(record.id, until, execution.people)
+        if self.leaves:
+            watch.runs.discard(record.id)
+            raise Asleep(f"run {record.id} sleeps")
+        self.sleeping = Sleeping(watch, record.id, until)
+        return self.sleeping
+
+    def rise(self, slept: Execution) -> tuple[Link, Execution] | None:
+        """A run that has slept, begun again; None where another process is running it, or no worker is free."""
+        journal, record = self.journal, slept.record
+        assert journal is not None and record.journal is not None and self.sleeping is not None
+        with self._journal.watch.rising:
+            try:
+                runs = journal.recorded_runs()
+                place = [run.begin.run for run in runs].index(record.id)
+                link = self._rebuild(runs[:place])
+            except (InUse, PoolTimeout):
+                journal.release()
+                self.sleeping.until = time() + _AGAIN
+                return None
+            if runs[place].end is None:
+                journal.begin_again(record.id)
+            self.sleeping = None
+            self._journal.watch.runs.discard(record.id)
+            again = self._begin_again(link, runs[place], record.journal.decisions, slept.options)
+        again.record.continue_output(record)
+        return link, again
 
     def move(self, lost: Execution) -> tuple[Link, Execution]:
         """A run whose worker went with its host, begun again in another: it goes on where it was.

@@ -11,13 +11,25 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from msgspec import json, msgpack
 
 from moonbox._version import __version__
+from moonbox.durable.index import tools_of
 from moonbox.durable.recorded import read_runs, refuse_interrupted
-from moonbox.durable.records import Answers, Approved, Begin, CallsAsked, End, Environment, Medium, RecordedReply, Reset
+from moonbox.durable.records import (
+    Answers,
+    Approved,
+    Begin,
+    CallsAsked,
+    End,
+    Environment,
+    Medium,
+    RecordedReply,
+    Reset,
+    Slept,
+)
 from moonbox.errors import Diverged, JournalError
 from moonbox.tools.tool import fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
     from collections.abc import Set as AbstractSet
 
     from moonbox.audit.records import Run
@@ -52,7 +64,10 @@ class Events(Protocol):
     def patiently(
         self, work: Callable[[], T], hurry: threading.Event | None = None, clock: RunClock | None = None
     ) -> T: ...
-    def append(self, held: Held, seq: int, run: str, records: list[Record]) -> None: ...
+    def append(self, held: Held, seq: int, run: str, records: list[Record], tools: Collection[str] = ()) -> None: ...
+    def awake(self, run: str) -> None: ...
+    def comes_further(self, run: str) -> None: ...
+    def fall_asleep(self, held: Held, run: str, until: float, questions: int) -> float: ...
     def read(self, repl: str) -> list[list[Record]]: ...
     def take(self, repl: str) -> Held: ...
     def release(self, held: Held) -> None: ...
@@ -74,9 +89,12 @@ class ReplJournal:
         """Another process may use the Repl."""
         self.failed = ""
         """The run of which something could not be written, and so not its end."""
+        self.resumed = ""
+        """The run that was begun again, until it comes further than before."""
         self.hurry = threading.Event()
         """Nothing waits for a database that is away: the run is being stopped, or the Repl closed."""
         self._mark: object = None
+        self._tools: tuple[str, set[str]] = ("", set())  # of a run: those that the index has
         self._lock = threading.Lock()
 
     def write(self, run: str, records: list[Record], clock: RunClock | None = None) -> None:
@@ -93,8 +111,26 @@ class ReplJournal:
                 raise
             self.seq += 1
 
+    def begin_again(self, run: str) -> None:
+        """A run that was cut off, or slept, goes on."""
+        self.journal.patiently(lambda: self.journal.awake(run), self.hurry)
+        self.resumed = run
+
+    def comes_further(self) -> None:
+        run, self.resumed = self.resumed, ""
+        self.journal.patiently(lambda: self.journal.comes_further(run), self.hurry)
+
+    def fall_asleep(self, run: str, until: float, questions: int) -> float:
+        """Release the Repl while its run waits; when the run goes on."""
+        moment = self.journal.patiently(lambda: self.journal.fall_asleep(self.held, run, until, questions), self.hurry)
+        self.released = True
+        return moment
+
     def _append(self, run: str, records: list[Record]) -> None:
-        self.journal.append(self.held, self.seq, run, records)
+        known = self._tools[1] if self._tools[0] == run else set()
+        new = tools_of(records) - known
+        self.journal.append(self.held, self.seq, run, records, new)
+        self._tools = run, known | new
 
     def changed_environment(
         self, toolbox: Toolbox, additions: Additions, language: str, features: Iterable[str]
@@ -184,7 +220,10 @@ class RunJournal:
         record: RunRecord,
         recorded: RecordedRun | None = None,
         decisions: Decisions | None = None,
+        *,
+        may_leave_people: bool = False,
     ) -> None:
+        self.may_leave_people = may_leave_people
         self._repl = repl
         self._record = record
         self._recorded = recorded
@@ -249,6 +288,16 @@ class RunJournal:
         known = {entry.id: entry for entry in entries}
         self._add(Answers(replies=[_reply(*reply, known.get(reply[0])) for reply in replies]))
 
+    def slept(self, call: int, until: float) -> float:
+        """A call of `sleep` is to be answered then; or when the record says."""
+        if self._recorded is not None and self._recorded.is_cut:
+            return 0.0  # it is looked at: nothing waits
+        known = None if self._recorded is None else self._recorded.slept.get(call)
+        if known is not None:
+            return known
+        self._add(Slept(call=call, until=until))
+        return until
+
     def _add_media(self) -> None:
         """The contents of media that have come in since the last time."""
         repl = self._repl
@@ -260,6 +309,9 @@ class RunJournal:
     def _add(self, record: Record) -> None:
         if not self._unwritten:
             self._due = monotonic() + LONGEST_DELAY
+        if self._recorded is not None and self._recorded.unwritten is not None:
+            self._unwritten.append(self._recorded.unwritten)
+            self._recorded.unwritten = None
         self._unwritten.append(record)
 
     def sooner(self, deadline: float | None) -> float | None:
@@ -298,6 +350,8 @@ class RunJournal:
         try:
             if records:
                 self._repl.write(self._record.id, records, self._record.clock)
+                if self._begun and self._repl.resumed == self._record.id:
+                    self._repl.comes_further()
                 self._begun = True
         except JournalError as problem:
             if self._begun:
@@ -378,6 +432,13 @@ class RunJournal:
             raise self._diverged("one value and output", "another")
 
     def _diverged(self, before: str, now: str) -> Diverged:
+        recorded = self._recorded
+        if recorded is not None and recorded.unwritten is not None:
+            at = 1 + sum(len(group.calls) for group in recorded.calls[: self._groups])
+            return Diverged(
+                f"the corrected script does not repeat run {self._record.id}: it differs at call {at}: "
+                f"recorded: {before}; now: {now}; nothing was changed"
+            )
         why = self._repl.difference(self._record.calls.toolbox, self._record.calls.additions)
         return Diverged(
             f"run {self._record.number} of the Repl {self._record.repl_id} does not repeat what was recorded: "

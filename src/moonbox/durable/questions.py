@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from moonbox.durable.records import Begin, decode
+from moonbox.durable.index import IS_OPEN
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 EXPIRED, WITHDRAWN = "expired", "withdrawn"
 _MOST_LISTED = 1_000
-_ENDED = "EXISTS (SELECT 1 FROM events AS e WHERE e.run = q.run AND e.mark <> '' AND e.mark IN ('e', 'be'))"
-_BEGIN = "(SELECT b.data FROM events AS b WHERE b.run = q.run AND b.mark <> '' AND b.mark IN ('b', 'be'))"
+_ENDED = f"coalesce(NOT b.{IS_OPEN}, FALSE)"
 
 
 class KeptQuestion(Struct, frozen=True):
@@ -76,7 +75,7 @@ class Questions:
         """Answer a question, unless it is answered. The answer that counts."""
         now = self._backend.now()
         with self._backend.writing() as db:
-            _answer(db, id, decision, now)
+            _answer(self._backend, db, id, decision, now)
             kept = _read(db, "q.id = ?", (id,))
         return (kept[0].decision if kept else None) or {"kind": WITHDRAWN}
 
@@ -84,12 +83,14 @@ class Questions:
         """Answer a question from any process; raises UsageError where it is not open."""
         now = self._backend.now()
         with self._backend.writing() as db:
-            kept = _read(db, f"q.id = ?{self._backend.for_update}", (id,))
+            if self._backend.for_update:
+                db.rows(f"SELECT 1 FROM questions WHERE id = ?{self._backend.for_update}", (id,))
+            kept = _read(db, "q.id = ?", (id,))
             if not kept:
                 raise UsageError(f"there is no approval {id[:40]!r}; `moonbox approvals list` lists those that wait")
             if why := kept[0].closed(now):
                 raise UsageError(f"this approval is not open: {why}")
-            _answer(db, id, decision, now)
+            _answer(self._backend, db, id, decision, now)
 
     def pending(self) -> tuple[KeptQuestion, ...]:
         """The open questions, oldest first, each with its script."""
@@ -99,19 +100,27 @@ class Questions:
             return tuple(_read(db, where, (now,), with_source=True))
 
 
-def _answer(db: Transaction, id: str, decision: dict[str, Any], now: float) -> None:
+def comes_through_journal(approve: Any) -> bool:
+    """Whether the answers of this approver come through the journal, so that nothing need wait for them here."""
+    inbox = getattr(approve, "__self__", None)
+    return approve is None or getattr(inbox, "answers_in_journal", False) is True
+
+
+def _answer(backend: Backend, db: Transaction, id: str, decision: dict[str, Any], now: float) -> None:
+    """Answer a question that is open; a run that sleeps until then goes on."""
     values = (json.dumps(decision), now, id)
-    db.change("UPDATE questions SET decision = ?, answered = ? WHERE id = ? AND decision IS NULL", values)
+    if db.change("UPDATE questions SET decision = ?, answered = ? WHERE id = ? AND decision IS NULL", values):
+        ((run,),) = db.rows("SELECT run FROM questions WHERE id = ?", (id,))
+        db.change("UPDATE journal_runs SET wakes = ? WHERE id = ? AND state = 'waiting'", (now, run))
+        backend.notify(db, run)
 
 
 def _read(db: Transaction, where: str, values: tuple[Any, ...], *, with_source: bool = False) -> list[KeptQuestion]:
-    columns = f"q.id, q.question, q.asked, q.expires, q.decision, {_ENDED}, {_BEGIN if with_source else 'NULL'}"
+    columns = f"q.id, q.question, q.asked, q.expires, q.decision, {_ENDED}, {'b.source' if with_source else 'NULL'}"
     kept = []
-    for id, question, asked, expires, decision, ended, begun in db.rows(
-        f"SELECT {columns} FROM questions AS q WHERE {where}", values
+    for id, question, asked, expires, decision, ended, source in db.rows(
+        f"SELECT {columns} FROM questions AS q LEFT JOIN journal_runs AS b ON b.id = q.run WHERE {where}", values
     ):
         about, answer = json.loads(question), None if decision is None else json.loads(decision)
-        records = decode(bytes(begun)) if begun is not None else ()
-        source = next((record.source for record in records if isinstance(record, Begin)), "")
-        kept.append(KeptQuestion(id, about["mark"], about["shown"], asked, expires, answer, bool(ended), source))
+        kept.append(KeptQuestion(id, about["mark"], about["shown"], asked, expires, answer, bool(ended), source or ""))
     return kept

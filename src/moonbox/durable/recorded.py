@@ -5,11 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from moonbox.durable.records import Answers, Approved, Begin, CallsAsked, End, Medium, Record, Reset
+from moonbox.audit.records import CallError
+from moonbox.durable.records import (
+    Answers,
+    Approved,
+    Begin,
+    CallsAsked,
+    End,
+    Medium,
+    Patched,
+    Record,
+    RecordedReply,
+    Reset,
+    Slept,
+)
 from moonbox.errors import InDoubt, ToolError, UsageError
 from moonbox.runs.call_entry import call_key, tool_error
 from moonbox.runs.decisions import Answer
+from moonbox.tools.results import error_value
 from moonbox.values import pack
 
 if TYPE_CHECKING:
@@ -63,9 +78,13 @@ class RecordedRun:
         self.allowances: list[Allowance] = []
         self.script: ScriptApproval | None = None
         self.media: list[Medium] = []
+        self.slept: dict[int, float] = {}
+        """When calls of `sleep` are to be answered, by their numbers."""
         self.end: End | None = None
         self.is_cut = False
         """It is looked at: the record has more than this, and nothing of it is kept anywhere."""
+        self.unwritten: Patched | None = None
+        """A correction of the script that is written when the corrected one has repeated the record."""
 
     def add(self, record: Record) -> None:
         if isinstance(record, CallsAsked):
@@ -77,10 +96,43 @@ class RecordedRun:
             self.script = record.script or self.script
             if record.allowance is not None:
                 self.allowances.append(record.allowance)
+        elif isinstance(record, Patched):
+            self.patch(record)
+        elif isinstance(record, Slept):
+            self.slept[record.call] = record.until
         elif isinstance(record, Medium):
             self.media.append(record)
         elif isinstance(record, End) and record.run == self.begin.run:
             self.end = record
+
+    def patch(self, patched: Patched) -> None:
+        """The run goes on with another script. Calls after a skipped one have lower numbers in it."""
+        skipped = {*patched.skipped}
+
+        def number(call: int) -> int:
+            return call - sum(each < call for each in skipped)
+
+        replies = {reply.call: reply for group in self.answers for reply in group.replies}
+        replies |= {reply.call: reply for reply in patched.replies}
+        answered = [[replies.pop(each.call) for each in group.replies] for group in self.answers]
+        kept = [
+            [replace(each, call=number(each.call)) for each in group if each.call not in skipped] for group in answered
+        ]
+        kept += [[replace(each, call=number(each.call)) for each in replies.values()]] * bool(replies)
+        self.answers = [Answers(replies=group) for group in kept if group]
+        groups = [[item for item in group.calls if item[0] not in skipped] for group in self.calls]
+        self.calls = [
+            CallsAsked(calls=[(number(call), *rest) for call, *rest in group])  # type: ignore[misc]
+            for group in groups
+            if group
+        ]
+        self.approved = {number(call) for call in self.approved - skipped}
+        self.slept = {number(call): until for call, until in self.slept.items() if call not in skipped}
+        self.begin, self.end = replace(self.begin, source=patched.source), None
+
+    def numbers(self, additions: Additions) -> list[int]:
+        """The worker's numbers of its calls, in the order in which the Run counts them from 1."""
+        return [item[0] for group in self.calls for item in group.calls if not additions.is_question(item[1])]
 
     @property
     def is_left_out(self) -> bool:
@@ -113,10 +165,14 @@ class RecordedRun:
         asked = [item for group in self.calls for item in group.calls if not additions.is_question(item[1])]
         return tuple(self._pending(item, toolbox) for item in asked if item[0] not in answered)
 
-    def _pending(self, item: Item, toolbox: Toolbox) -> PendingCall:
+    def every_call(self) -> tuple[PendingCall, ...]:
+        """Its calls and questions, as they would be if they had no answer."""
+        return tuple(self._pending(item, None) for group in self.calls for item in group.calls)
+
+    def _pending(self, item: Item, toolbox: Toolbox | None) -> PendingCall:
         number, target, arguments = item
         space, _, name = target.partition(".")
-        tool = toolbox.get(name) if space == "tools" else None
+        tool = toolbox.get(name) if toolbox is not None and space == "tools" else None
         waited = tool is not None and tool.policy == "approve" and number not in self.approved
         return PendingCall(
             run_id=self.begin.run,
@@ -128,13 +184,14 @@ class RecordedRun:
         )
 
 
-def read_runs(events: Iterable[list[Record]]) -> list[RecordedRun]:
-    """The runs since the Repl was last reset."""
+def read_runs(events: Iterable[list[Record]], *, resets: bool = True) -> list[RecordedRun]:
+    """The runs since the Repl was last reset; all of them where resets do not matter."""
     runs: list[RecordedRun] = []
     for records in events:
         for record in records:
             if isinstance(record, Reset):
-                runs.clear()
+                if resets:
+                    runs.clear()
             elif isinstance(record, Begin):
                 if runs and runs[-1].end is None:  # what is written now would be taken for the later run's
                     runs[-1].leave_out()
@@ -149,7 +206,7 @@ def refuse_interrupted(runs: Sequence[RecordedRun]) -> None:
     if runs and runs[-1].end is None:
         run = runs[-1].begin.run
         raise UsageError(
-            f"run {run} of this Repl was interrupted; continue it with resume({run!r}), "
+            f"run {run} of this Repl has not ended; continue it with resume({run!r}), "
             "or give it up with restore(…, abandon=True)"
         )
 
@@ -171,6 +228,26 @@ def decide(pending: tuple[PendingCall, ...], in_flight: Any) -> dict[int, CallRe
             doubtful,
         )
     return {call.call: _decided(call, in_flight(call) if callable(in_flight) else in_flight) for call in doubtful}
+
+
+def decided_reply(call: PendingCall, answer: Any) -> RecordedReply:
+    """What the record has of a call that a person has answered: with a value, or with an Answer."""
+    wanted = answer if isinstance(answer, Answer) else Answer.value(answer)
+    result = _decided(call, wanted)
+    if result is None:
+        raise UsageError(f"call {call.call} ({call.tool}) needs a value or an error for an answer, not {answer!r}")
+    status, packed, error = result
+    known = None if error is None else CallError(error.code, error.message, error.retryable, error.data, error.detail)
+    data = packed.data if packed is not None else pack(error_value(error, call.tool)).data if error else b""
+    return RecordedReply(
+        call=call.call,
+        ok=error is None,
+        data=data,
+        status=status,
+        error=known,
+        tool=call.tool,
+        arguments=call.arguments,
+    )
 
 
 def _decided(call: PendingCall, wanted: Any) -> CallResult | None:

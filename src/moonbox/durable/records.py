@@ -75,6 +75,24 @@ class Answers(Struct, tag="answers", frozen=True, kw_only=True):
     replies: list[RecordedReply]
 
 
+class Slept(Struct, tag="slept", frozen=True, kw_only=True):
+    """The script waits: its call of `sleep` is answered then."""
+
+    call: int
+    until: float
+
+
+class Patched(Struct, tag="patched", frozen=True, kw_only=True):
+    """The run goes on with a corrected script, which does the same as far as the record goes."""
+
+    run: str
+    source: str
+    skipped: list[int] = []
+    """Calls of the record that the corrected script does not make."""
+    replies: list[RecordedReply] = []
+    """Answers in place of the recorded ones."""
+
+
 class Approved(Struct, tag="approved", frozen=True, kw_only=True):
     """A person has allowed a call, or decided about the script: from here on its tool may have been invoked."""
 
@@ -108,7 +126,7 @@ class Reset(Struct, tag="reset", frozen=True, kw_only=True):
     """What the scripts had defined is gone: the Repl was reset, or its worker was lost."""
 
 
-Record = Environment | Begin | Medium | CallsAsked | Answers | Approved | End | Reset
+Record = Environment | Begin | Medium | CallsAsked | Answers | Slept | Patched | Approved | End | Reset
 
 encode = msgpack.Encoder().encode
 """For a list of records that are written together."""

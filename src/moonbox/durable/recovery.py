@@ -6,16 +6,17 @@ import secrets
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from msgspec import msgpack
+from msgspec import Struct, msgpack
 
 from moonbox.audit.records import Run
 from moonbox.durable.journaling import ReplJournal
-from moonbox.durable.recorded import InterruptedRun, decide, read_runs, refuse_interrupted
-from moonbox.durable.records import Begin, Reset
+from moonbox.durable.recorded import InterruptedRun, decide, decided_reply, read_runs, refuse_interrupted
+from moonbox.durable.records import Begin, Patched, Reset
 from moonbox.errors import UsageError
 from moonbox.limits import Limits
 from moonbox.runs.decisions import Answer
 from moonbox.threads import unbroken
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from moonbox.durable.recorded import Decisions, RecordedRun
     from moonbox.durable.records import Environment
     from moonbox.durable.store import Held, Journal
+    from moonbox.findings import Finding
     from moonbox.runs.decisions import ToolCall
     from moonbox.runs.environment import Additions
     from moonbox.runs.settings import Settings
@@ -47,6 +49,7 @@ class LiveRepl(Protocol):
     def history(self) -> ReplHistory: ...
     @property
     def start(self) -> Callable[..., Any]: ...
+    def check(self, source: str) -> tuple[Finding, ...]: ...
     def close(self) -> None: ...
 
 
@@ -111,9 +114,9 @@ class Recoveries(Generic[R]):
         """Continue a run that a crash cut off."""
         return self._resume(lambda: self._recovery_of(run_id, make), run_id, in_flight)
 
-    async def aresume(self, run_id: str, in_flight: Any, make: Callable[[str], R]) -> Run:
-        """The same, awaited."""
-        return await self._aresume(lambda: self._recovery_of(run_id, make), run_id, in_flight)
+    async def aresume(self, run_id: str, in_flight: Any, make: Callable[[str], R], *, leaves: bool = False) -> Run:
+        """The same, awaited. With `leaves`, it raises Asleep where the run begins to wait."""
+        return await self._aresume(lambda: self._recovery_of(run_id, make), run_id, in_flight, leaves=leaves)
 
     def go_on(self, held: Held, run_id: str, decisions: Decisions, make: Callable[[str], R]) -> Run:
         """Continue a run of a Repl that this process holds, with these answers to calls that have none."""
@@ -129,7 +132,13 @@ class Recoveries(Generic[R]):
             return repl.history.resume(recorded, {**decisions, **given})
 
     async def _aresume(
-        self, open: Callable[[], Recovery[R]], run_id: str, in_flight: Any, given: Decisions = _NONE
+        self,
+        open: Callable[[], Recovery[R]],
+        run_id: str,
+        in_flight: Any,
+        given: Decisions = _NONE,
+        *,
+        leaves: bool = False,
     ) -> Run:
         opened = ExitStack()
 
@@ -138,7 +147,29 @@ class Recoveries(Generic[R]):
 
         try:
             repl, recorded, decisions = await unbroken(begin)
+            repl.history.leaves = leaves
             run: Run = await repl.history.aresume(recorded, {**decisions, **given})
+            return run
+        finally:
+            await unbroken(opened.close)
+
+    def patch(self, run_id: str, correction: Correction, in_flight: Any, make: Callable[[str], R]) -> Run:
+        """Continue a run with a corrected script."""
+        with closing(self._recovery(self.journal.find_run(run_id), make)) as recovery:
+            repl, recorded, decisions = recovery.patched(run_id, correction, in_flight)
+            return repl.history.resume(recorded, decisions)
+
+    async def apatch(self, run_id: str, correction: Correction, in_flight: Any, make: Callable[[str], R]) -> Run:
+        """The same, awaited."""
+
+        def find() -> tuple[R, RecordedRun, dict[int, Any]]:
+            recovery = opened.enter_context(closing(self._recovery(self.journal.find_run(run_id), make)))
+            return recovery.patched(run_id, correction, in_flight)
+
+        opened = ExitStack()
+        try:
+            repl, recorded, decisions = await unbroken(find)
+            run: Run = await repl.history.aresume(recorded, decisions)
             return run
         finally:
             await unbroken(opened.close)
@@ -243,9 +274,7 @@ class Recovery(Generic[R]):
 
     def find(self, run_id: str, in_flight: Any) -> tuple[R, RecordedRun, dict[int, Any]]:
         """The Repl as the run found it, the run, and what its calls without an answer get."""
-        place = next((place for place, run in enumerate(self._runs) if run.begin.run == run_id), None)
-        if place is None:
-            raise UsageError(f"run {run_id!r} cannot be run again: its Repl was reset, or its worker lost, after it")
+        place = self._place(run_id)
         recorded = self._runs[place]
         if recorded.end is not None and not recorded.end.is_repeatable:
             raise UsageError(f"run {run_id!r} cannot be run again: it was stopped ({recorded.end.outcome})")
@@ -253,7 +282,55 @@ class Recovery(Generic[R]):
         pending = () if recorded.end is not None else recorded.pending(repl.toolbox, repl.additions)
         decisions = decide(pending, in_flight)
         repl.history.restore(self._journal, self._runs[:place])
+        if recorded.end is None:
+            self._journal.begin_again(run_id)
         return repl, recorded, decisions
+
+    def patched(self, run_id: str, correction: Correction, in_flight: Any) -> tuple[R, RecordedRun, dict[int, Any]]:
+        """The same as `find`, with the corrected script in place of the recorded one."""
+        place = self._place(run_id)
+        recorded = self._runs[place]
+        if place + 1 < len(self._runs):
+            raise UsageError(f"run {run_id!r} cannot be patched: later runs of its Repl have used what it did")
+        if recorded.end is not None and recorded.end.outcome == "ok":
+            raise UsageError(f"run {run_id!r} has ended well; there is nothing to correct")
+        self._repl = repl = self._make(self._journal.held.repl)
+        patch = correction.of(recorded, repl.additions)
+        recorded.patch(patch)
+        recorded.unwritten = patch
+        decisions = decide(recorded.pending(repl.toolbox, repl.additions), in_flight)
+        repl.history.restore(self._journal, self._runs[:place])
+        wrong = [finding for finding in repl.check(patch.source) if finding.severity == "error"]
+        if wrong:
+            raise UsageError(f"the corrected script cannot run: line {wrong[0].line}: {wrong[0].message}")
+        return repl, recorded, decisions
+
+    def _place(self, run_id: str) -> int:
+        for place, run in enumerate(self._runs):
+            if run.begin.run == run_id:
+                return place
+        raise UsageError(f"run {run_id!r} cannot be run again: its Repl was reset, or its worker lost, after it")
+
+
+class Correction(Struct, frozen=True, kw_only=True):
+    """A corrected script, and what becomes of calls that cannot be repeated, by their numbers in the Run."""
+
+    source: str
+    answer: dict[int, Any] = {}
+    """Answers in place of the recorded ones."""
+    skip: tuple[int, ...] = ()
+    """Calls that the corrected script does not make."""
+
+    def of(self, recorded: RecordedRun, additions: Additions) -> Patched:
+        """The correction of this run; raises UsageError where it has no such calls."""
+        numbers = recorded.numbers(additions)
+        wrong = sorted(index for index in {*self.answer, *self.skip} if not 0 < index <= len(numbers))
+        if wrong:
+            raise UsageError(f"run {recorded.begin.run!r} has {counted(len(numbers), 'call')}, and no call {wrong[0]}")
+        pending = {call.call: call for call in recorded.every_call()}
+        replies = [decided_reply(pending[numbers[index - 1]], value) for index, value in self.answer.items()]
+        skipped = [numbers[index - 1] for index in self.skip]
+        return Patched(run=recorded.begin.run, source=self.source, skipped=skipped, replies=replies)
 
 
 def _check_language(repl_id: str, environment: Environment | None, language: str) -> None:

@@ -9,7 +9,7 @@ import threading
 import weakref
 from contextlib import ExitStack, suppress
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 from zlib import crc32
 
 import msgspec
@@ -17,13 +17,16 @@ from msgspec import Struct
 
 from moonbox.audit.writers import Writer
 from moonbox.durable.backends import PostgresBackend, SqliteBackend
-from moonbox.durable.records import Begin, End, Record, decode, encode
+from moonbox.durable.index import IS_OPEN, RunFilter, enter, enter_tools, find, find_one, forget, known_run
+from moonbox.durable.records import Begin, End, Patched, Record, decode, encode
+from moonbox.durable.watch import Watch
 from moonbox.errors import ClosedError, JournalError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from moonbox.durable.backends import Backend, Transaction
+    from moonbox.durable.index import KnownRun
     from moonbox.runs.clock import RunClock
 
 T = TypeVar("T")
@@ -32,14 +35,10 @@ LEASE_SECONDS = 20.0
 """A lease that its holder does not renew for so long is lost."""
 WAIT = 30.0
 DURABILITIES = ("process", "machine")
-_GIVEN_UP = "given up"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between two attempts to reach a database that is away
-# An event that begins or ends a run, or does both, is marked with "b", "e" or "be". SQLite uses the index of marked
-# events only where a statement says that the mark is not empty.
-_BEGINS = "b.mark <> '' AND b.mark IN ('b', 'be')"
-_ENDS = "e.run = b.run AND e.mark <> '' AND e.mark IN ('e', 'be')"
-_UNENDED = f"NOT EXISTS (SELECT 1 FROM events AS e WHERE {_ENDS})"
 _PRUNE_SECONDS = 3600.0
+_LONGEST_REASON = 1_000
+_ALL_RUNS = RunFilter()
 
 
 class KnownRepl(Struct, frozen=True, kw_only=True):
@@ -56,15 +55,8 @@ class KnownRepl(Struct, frozen=True, kw_only=True):
     """The process that uses it now, in words; empty where none does."""
 
 
-class KnownRun(Struct, frozen=True, kw_only=True):
-    """A run of the journal."""
-
-    id: str
-    repl: str
-    began: float
-    state: str
-    """`running`, `interrupted`, `given up`, `ok`, or the kind of its error."""
-    source: str
+class InUse(UsageError):
+    """A living process holds the Repl."""
 
 
 class Held(Struct, frozen=True, kw_only=True):
@@ -90,8 +82,10 @@ class Journal:
         self._pid = os.getpid()
         self._closing = threading.Event()
         self._unreleased: set[Held] = set()
+        self._held: set[str] = set()  # the Repls that this process may hold
         self._renewing: threading.Thread | None = None
         self._lock = threading.Lock()
+        self.watch = Watch(backend)
 
     def patiently(
         self, work: Callable[[], T], hurry: threading.Event | None = None, clock: RunClock | None = None
@@ -123,6 +117,7 @@ class Journal:
         row = (repl, now, language, json.dumps(dict(labels)), parent, 1, self._holder, now + LEASE_SECONDS)
         again = "ON CONFLICT (id) DO UPDATE SET expires = excluded.expires WHERE repls.holder = excluded.holder"
         again += " AND NOT EXISTS (SELECT 1 FROM events WHERE repl = repls.id)"
+        self._held.add(repl)
         if self.backend.change(f"INSERT INTO repls VALUES (?, ?, ?, ?, ?, ?, ?, ?) {again}", row) != 1:
             raise UsageError(f"the {self.name} has a Repl {repl!r} already; restore it, or choose another id")
         self._renew_leases()
@@ -140,10 +135,11 @@ class Journal:
                     raise UsageError(f"the {self.name} has no Repl {repl!r}; `moonbox repls` lists those that it has")
                 fence, holder, expires = found[0]
                 if is_held(holder, expires, now):
-                    raise UsageError(f"the Repl {repl!r} is in use by {in_words(holder)}; close it there first")
+                    raise InUse(f"the Repl {repl!r} is in use by {in_words(holder)}; close it there first")
                 held = Held(repl=repl, fence=fence + 1)
                 values = (self._holder, now + LEASE_SECONDS, repl)
                 db.change("UPDATE repls SET fence = fence + 1, holder = ?, expires = ? WHERE id = ?", values)
+            self._held.add(repl)
             self._renew_leases()
         except (KeyboardInterrupt, JournalError):  # the caller does not get the Repl, which may have been taken
             self.release(held)
@@ -158,9 +154,14 @@ class Journal:
 
     def _release_late(self) -> None:
         for held in tuple(self._unreleased):
-            values = (held.repl, held.fence, self._holder)
-            self.backend.change("UPDATE repls SET holder = '' WHERE id = ? AND fence = ? AND holder = ?", values)
+            with self.backend.writing() as db:
+                self._let_go(db, held)
             self._unreleased.discard(held)
+
+    def _let_go(self, db: Transaction, held: Held) -> None:
+        values = (held.repl, held.fence, self._holder)
+        db.change("UPDATE repls SET holder = '' WHERE id = ? AND fence = ? AND holder = ?", values)
+        self._held.discard(held.repl)
 
     def _renew_leases(self) -> None:
         """Start the thread that does it, once."""
@@ -173,24 +174,36 @@ class Journal:
     def renew(self) -> None:
         """Hold everything that this process holds for a while longer."""
         self._release_late()
+        if not self._held:
+            return
         values = (self.backend.now() + LEASE_SECONDS, self._holder)
         self.backend.change("UPDATE repls SET expires = ? WHERE holder = ?", values)
 
     # Events
 
-    def append(self, held: Held, seq: int, run: str, records: list[Record]) -> None:
+    def append(self, held: Held, seq: int, run: str, records: list[Record], tools: Collection[str] = ()) -> None:
         """Write records as one event; raises JournalError where another process has taken the Repl.
 
-        Done again, it has the same effect: the event may have been written although the connection was lost.
+        Done again, it has the same effect: the event may have been written although the connection was lost. `tools`
+        are those that the run calls for the first time.
         """
         data = encode(records)
         mark = "b" * any(type(record) is Begin for record in records) + "e" * (type(records[-1]) is End)
-        written = self.backend.change(
+        at = time() if mark else 0.0
+        insert = (
             "INSERT INTO events SELECT id, ?, ?, ?, ?, ?, ? FROM repls WHERE id = ? AND fence = ?"
             + self.backend.for_share
             + " ON CONFLICT (repl, seq) DO NOTHING",
-            (seq, run, mark, time() if mark else 0.0, crc32(data), data, held.repl, held.fence),
+            (seq, run, mark, at, crc32(data), data, held.repl, held.fence),
         )
+        if mark or tools or any(type(record) is Patched for record in records):
+            with self.backend.writing() as db:
+                written = db.change(*insert)
+                if written == 1:
+                    enter(db, self.backend, held.repl, records, at)
+                    enter_tools(db, run, tools)
+        else:
+            written = self.backend.change(*insert)
         if written != 1 and not self._has(held, seq, data):
             raise JournalError(f"the Repl {held.repl!r} was taken over by another process, or deleted; stop using it")
 
@@ -227,6 +240,39 @@ class Journal:
             (held.repl, source, upto),
         )
 
+    # Sleeping runs
+
+    def fall_asleep(self, held: Held, run: str, until: float, questions: int) -> float:
+        """Release a Repl whose run waits until then, or for the answers to so many questions; when the run goes on."""
+        now, state = self.backend.now(), "waiting" if questions else "sleeping"
+        change = "UPDATE journal_runs SET state = ?, wakes = ?, attempts = 1 WHERE id = ? AND repl = ?"
+        with self.backend.writing() as db:
+            db.change(change, (state, until, run, held.repl))  # an answer that comes now waits, and then wakes the run
+            if questions:
+                asked = db.rows("SELECT expires FROM questions WHERE run = ? AND decision IS NULL", (run,))
+                until = min([until, *(expires for (expires,) in asked)]) if len(asked) == questions else now
+                db.change(change, (state, until, run, held.repl))
+            self._let_go(db, held)
+        return until
+
+    def awake(self, run: str) -> None:
+        """The run goes on, or is begun again: once more since it has last come further."""
+        change = "UPDATE journal_runs SET state = '', wakes = NULL, attempts = attempts + 1 WHERE id = ?"
+        self.backend.change(f"{change} AND {IS_OPEN}", (run,))
+
+    def park(self, run: str, reason: str) -> None:
+        """Nothing continues the run by itself."""
+        text = "CASE reason WHEN '' THEN '' ELSE '; ' || reason END"
+        change = f"UPDATE journal_runs SET state = 'parked', wakes = NULL, reason = CAST(? AS TEXT) || {text}"
+        self.backend.change(f"{change} WHERE id = ? AND {IS_OPEN}", (reason, run))
+
+    def note(self, run: str, problem: str) -> None:
+        """What became of an attempt to continue the run."""
+        self.backend.change("UPDATE journal_runs SET reason = ? WHERE id = ?", (problem[:_LONGEST_REASON], run))
+
+    def comes_further(self, run: str) -> None:
+        self.backend.change("UPDATE journal_runs SET attempts = 1 WHERE id = ?", (run,))
+
     # Listings
 
     def repls(
@@ -242,7 +288,7 @@ class Journal:
         with self.backend.reading() as db:
             rows = db.rows(
                 "SELECT id, created, language, labels, parent, holder, expires, "
-                f"(SELECT count(*) FROM events AS b WHERE b.repl = id AND {_BEGINS}) "
+                "(SELECT count(*) FROM journal_runs AS b WHERE b.repl = repls.id) "
                 f"FROM repls WHERE {where} ORDER BY created DESC, id" + _page(most, skip),
                 values,
             )
@@ -266,46 +312,62 @@ class Journal:
     def count_runs(self) -> int:
         """How many there are."""
         with self.backend.reading() as db:
-            return int(db.rows(f"SELECT count(*) FROM events AS b WHERE {_BEGINS}")[0][0])
+            return int(db.rows("SELECT count(*) FROM journal_runs")[0][0])
 
-    def runs(self, *, interrupted: bool = False, most: int | None = None, skip: int = 0) -> tuple[KnownRun, ...]:
-        """The latest first; on request only those that a crash cut off."""
+    def runs(
+        self, wanted: RunFilter = _ALL_RUNS, *, interrupted: bool = False, most: int | None = None, skip: int = 0
+    ) -> tuple[KnownRun, ...]:
+        """The latest first; only those that fit. `interrupted` is the state of those that a crash cut off."""
         self._release_late()
+        if interrupted:
+            wanted = msgspec.structs.replace(wanted, state="interrupted")
+        depends = wanted.state in ("running", "interrupted")  # on whether their processes live
         now = self.backend.now()
         with self.backend.reading() as db:
-            rows = db.rows(
-                "SELECT b.run, b.repl, b.at, b.data, r.holder, r.expires, "
-                f"(SELECT e.data FROM events AS e WHERE {_ENDS}) "
-                f"FROM events AS b JOIN repls AS r ON r.id = b.repl WHERE {_BEGINS} "
-                f"{f'AND {_UNENDED}' if interrupted else ''} ORDER BY b.at DESC, b.seq DESC, b.run" + _page(most, skip)
-            )
-        runs = []
-        for run, repl, began, data, holder, expires, ended in rows:
-            source = next(each.source for each in decode(bytes(data)) if isinstance(each, Begin))
-            state = "running" if is_held(holder, expires, now) else "interrupted"
-            if ended is not None:
-                state = next(each.outcome for each in decode(bytes(ended)) if isinstance(each, End))
-                state = _GIVEN_UP if state == "interrupted" else state
-            if not interrupted or state == "interrupted":
-                runs.append(KnownRun(id=run, repl=repl, began=began, state=state, source=source))
-        return tuple(runs)
+            rows = find(db, self.backend, wanted, "" if depends else _page(most, skip))
+        found = (known_run(row, is_held=is_held(row[-2], row[-1], now)) for row in rows)
+        if not depends:
+            return tuple(found)
+        last = None if most is None else skip + most
+        return tuple(run for run in found if run.state == wanted.state)[skip:last]
+
+    @overload
+    def known(self, run: str) -> KnownRun: ...
+    @overload
+    def known(self, run: str, *, missing: bool) -> KnownRun | None: ...
+    def known(self, run: str, *, missing: bool = False) -> KnownRun | None:
+        """What is known of a run; raises UsageError where there is none of that id, unless it may be missing."""
+        now = self.backend.now()
+        with self.backend.reading() as db:
+            rows = find_one(db, run)
+        if not rows and not missing:
+            raise UsageError(f"the {self.name} has no run {run!r}; `moonbox runs` lists those that it has")
+        return known_run(rows[0], is_held=is_held(rows[0][-2], rows[0][-1], now)) if rows else None
+
+    def mark_undone(self, run: str, how: str) -> None:
+        """The calls of the run were taken back: `yes`, or `partly`."""
+        self.backend.change("UPDATE journal_runs SET undone = ? WHERE id = ?", (how, run))
 
     def find_run(self, run: str) -> str:
         """The Repl of the run with that id; raises UsageError where there is none."""
-        with self.backend.reading() as db:
-            found = db.rows("SELECT repl FROM events WHERE run = ? AND mark <> ''", (run,))
-        if not found:
-            raise UsageError(f"the {self.name} has no run {run!r}; `moonbox runs` lists those that it has")
-        return str(found[0][0])
+        return self._run(run)[0]
 
     def whereabouts(self, run: str) -> tuple[str, bool, bool]:
         """The Repl of a run, whether the run has ended, and whether a living process uses the Repl."""
         self._release_late()
-        repl, now = self.find_run(run), self.backend.now()
+        now, (repl, is_open, holder, expires) = self.backend.now(), self._run(run)
+        return repl, not is_open, is_held(holder, expires, now)
+
+    def _run(self, run: str) -> tuple[str, bool, str, float]:
+        held = (
+            f"SELECT b.repl, b.{IS_OPEN}, r.holder, r.expires FROM journal_runs AS b JOIN repls AS r ON r.id = b.repl"
+        )
         with self.backend.reading() as db:
-            ended = db.rows(f"SELECT 1 FROM events AS e, events AS b WHERE b.run = ? AND {_BEGINS} AND {_ENDS}", (run,))
-            found = db.rows("SELECT holder, expires FROM repls WHERE id = ?", (repl,))
-        return repl, bool(ended), bool(found) and is_held(found[0][0], found[0][1], now)
+            found = db.rows(f"{held} WHERE b.id = ?", (run,))
+        if not found:
+            raise UsageError(f"the {self.name} has no run {run!r}; `moonbox runs` lists those that it has")
+        repl, is_open, holder, expires = found[0]
+        return repl, bool(is_open), holder, expires
 
     # The end
 
@@ -317,18 +379,25 @@ class Journal:
                 found = db.rows(f"SELECT holder, expires FROM repls WHERE id = ?{self.backend.for_update}", (repl,))
                 if found and is_held(found[0][0], found[0][1], now):
                     raise UsageError(f"the Repl {repl!r} is in use by {in_words(found[0][0])}; close it there first")
-            return sum(_delete(db, repl) for repl in repls)
+            return sum(self._delete(db, repl) for repl in repls)
+
+    def _delete(self, db: Transaction, repl: str) -> int:
+        forget(db, self.backend, repl)
+        for table in ("events", "questions", "handles"):
+            db.change(f"DELETE FROM {table} WHERE repl = ?", (repl,))
+        return db.change("DELETE FROM repls WHERE id = ?", (repl,))
 
     def unused(self, before: float, *, interrupted: bool = False) -> list[str]:
         """The Repls that nobody has used since then; on request also those with an interrupted run."""
         now = self.backend.now()
-        unended = f"EXISTS (SELECT 1 FROM events AS b WHERE b.repl = r.id AND {_BEGINS} AND {_UNENDED})"
+        unended = f"EXISTS (SELECT 1 FROM journal_runs AS b WHERE b.repl = r.id AND b.{IS_OPEN})"
         with self.backend.reading() as db:
             rows = db.rows(
                 "SELECT r.id, r.holder, r.expires FROM repls AS r WHERE r.created < ? "
-                "AND NOT EXISTS (SELECT 1 FROM events AS e WHERE e.repl = r.id AND e.at >= ?)"
+                "AND NOT EXISTS "
+                "(SELECT 1 FROM journal_runs AS b WHERE b.repl = r.id AND (b.began >= ? OR b.ended >= ?))"
                 + ("" if interrupted else f" AND NOT {unended}"),
-                (before, before),
+                (before, before, before),
             )
         return [repl for repl, holder, expires in rows if not is_held(holder, expires, now)]
 
@@ -341,6 +410,7 @@ class Journal:
     def close(self) -> None:
         """Release what this process holds, and close the database. Leases that cannot be released end by themselves."""
         self._closing.set()
+        self.watch.close()
         if os.getpid() == self._pid:
             with suppress(JournalError):
                 self.backend.change("UPDATE repls SET holder = '' WHERE holder = ?", (self._holder,))
@@ -365,12 +435,6 @@ def open_journal(
 
 def _page(most: int | None, skip: int) -> str:
     return "" if most is None else f" LIMIT {most:d} OFFSET {skip:d}"
-
-
-def _delete(db: Transaction, repl: str) -> int:
-    for table in ("events", "questions", "handles"):
-        db.change(f"DELETE FROM {table} WHERE repl = ?", (repl,))
-    return db.change("DELETE FROM repls WHERE id = ?", (repl,))
 
 
 def _renew(journal: weakref.ref[Journal], closing: threading.Event) -> None:

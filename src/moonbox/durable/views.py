@@ -30,7 +30,7 @@ from moonbox.values import Packed
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
     from threading import Event
 
@@ -202,8 +202,16 @@ class MemoryEvents:
     def patiently(self, work: Callable[[], T], hurry: Event | None = None, clock: RunClock | None = None) -> T:
         return work()
 
-    def append(self, held: Held, seq: int, run: str, records: list[Record]) -> None:
+    def append(self, held: Held, seq: int, run: str, records: list[Record], tools: Collection[str] = ()) -> None:
         self.events.append(records)
+
+    def awake(self, run: str) -> None:
+        pass
+
+    comes_further = awake
+
+    def fall_asleep(self, held: Held, run: str, until: float, questions: int) -> float:
+        return until
 
     def read(self, repl: str) -> list[list[Record]]:
         return self.events

@@ -100,6 +100,8 @@ class AwaitedDriver:
                     await to_its_end(self._until_over())
                     raise
         except WorkerError as problem:
+            if execution.sleeping and self._failure is None:
+                return
             failure = self._failure or problem
             if not isinstance(failure, WorkerError):
                 raise failure from None  # a defect of ours
@@ -161,7 +163,7 @@ class AwaitedDriver:
 
     def _is_over(self) -> bool:
         """Whether nothing more is sent or started here."""
-        return self._execution.over or self._execution.moving
+        return self._execution.over or self._execution.moving or self._execution.sleeping
 
     def _act(self) -> None:
         """Do what the Execution asks for."""
@@ -278,6 +280,8 @@ class AwaitedDriver:
         except WorkerError as problem:
             self._fail(problem)
             return
+        if self._execution.sleeping:
+            self._link.hang_up()  # `areceive` then raises
         self._act_in_callback()
 
     async def _clean_up(self) -> None:

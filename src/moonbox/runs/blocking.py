@@ -159,7 +159,7 @@ class BlockingDriver:
     # The caller's thread
 
     def _drive(self) -> None:
-        while not self._execution.over:
+        while not (self._execution.over or self._execution.sleeping):
             entry = self._until_lone_call()
             if entry is not None and self._hand_over(entry):
                 self._watch()
@@ -253,7 +253,7 @@ class BlockingDriver:
         """Until one call is all that the script waits for, which is returned; None when the run is over."""
         execution, link, done = self._execution, self._link, self._done
         starting, opened = execution.ledger.starting, execution.ledger.open
-        while not execution.over:
+        while not (execution.over or execution.sleeping):
             if done:
                 self._collect()
                 continue  # that may be the end: a person has declined the script

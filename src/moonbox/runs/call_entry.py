@@ -52,6 +52,8 @@ class CallEntry:
     """A thread or task has begun to perform it."""
     left = False
     """The run is over, or no longer waits for it: a tool that has not begun does not begin."""
+    asked: float | None = None
+    """On the monotonic clock: since when it waits for a person whose answer can come through the journal."""
     obstacle = ""
     """What it waits for before its tool can start."""
     running: RunningCall | None = None

@@ -13,7 +13,8 @@ from moonbox.audit.records import Observation
 from moonbox.errors import ToolError
 from moonbox.runs.call_entry import CallEntry, tool_error
 from moonbox.runs.docs import DISCOVERY_BUDGET
-from moonbox.runs.environment import SHOW
+from moonbox.runs.environment import SHOW, SLEEP, SLEEP_UNTIL
+from moonbox.runs.waits import Waits
 from moonbox.tools.results import error_value
 from moonbox.values import Packed, pack
 from moonbox.worker import protocol
@@ -31,6 +32,7 @@ _TOO_MUCH_DISCOVERY = "this run has asked docs too often; keep the answers in va
 _MOST_SHOWN = 1_000
 _TOO_MUCH_SHOWN = f"this run has called show {_MOST_SHOWN} times; put the values into a table and show that"
 _MOST_OBSERVATIONS = 10_000  # a script may read the clock without end
+_SLEEPS = (f"fn.{SLEEP.name}", f"fn.{SLEEP_UNTIL.name}")
 _encode = msgpack.Encoder().encode
 
 
@@ -52,6 +54,10 @@ class CallLedger:
         """Answers are collected and not sent yet."""
         self.replies: list[tuple[int, bool, Packed]] = []
         """Answers that the worker has not got yet, in order."""
+        self.waits = Waits(record)
+        """The calls of `sleep` without an answer."""
+        self.is_answered = False
+        """The worker has got answers since it asked last: it may be computing."""
         self.last_id = 0
         """The worker's number of the latest call."""
         self._record = record
@@ -68,7 +74,7 @@ class CallLedger:
 
     def take(self, items: list[tuple[int, str, list[Any]]], size: int) -> bool:
         """Enter the calls of a frame of that size; False where the budget does not allow them."""
-        self.last_id = items[-1][0]
+        self.last_id, self.is_answered = items[-1][0], False
         journal = self._record.journal
         replayed = journal is not None and journal.called(items)
         calls = []
@@ -152,6 +158,8 @@ class CallLedger:
 
     def leave_all(self) -> None:
         """The run is over. A tool that has begun goes on and its call stays in flight; others do not begin."""
+        for call in tuple(self.waits.open):
+            self.waits.end(call)
         for entry in reversed(self.open.values()):  # the latest first: none gets a turn that an earlier one leaves
             entry.leave()
 
@@ -171,7 +179,7 @@ class CallLedger:
             payload = _encode([(call, ok, Raw(packed.data)) for call, ok, packed in replies])
         else:
             payload = marshal.dumps([(call, ok, packed.value) for call, ok, packed in replies])
-        frame = protocol.frame(protocol.ANSWERS, payload)
+        frame, self.is_answered = protocol.frame(protocol.ANSWERS, payload), True
         share = len(frame) // len(replies)
         replies.clear()
         for entry in self._answered:
@@ -210,6 +218,8 @@ class CallLedger:
                 self._observe(target, packed.value)
             elif target == "fn.show" and reply.ok:
                 self._record.show(arguments)
+            elif target in _SLEEPS and reply.ok:
+                self.waits.repeat(target[3:], arguments)
             self.replies.append((reply.call, reply.ok, packed))
             return
         entry.recall(reply)
@@ -252,11 +262,18 @@ class CallLedger:
                 if self._shown > _MOST_SHOWN:
                     raise ToolError(_TOO_MUCH_SHOWN, code="limit_show")
                 record.show(arguments)
+            elif name in (SLEEP.name, SLEEP_UNTIL.name):
+                if not self.waits.begin(call_id, name, arguments):
+                    return
             else:
                 record.advance(arguments)
             self.replies.append((call_id, True, pack(answer)))
         except ToolError as error:
             self.replies.append((call_id, False, pack(error_value(error, None))))
+
+    def wake(self, now: float) -> None:
+        """Answer the calls of `sleep` whose time is over."""
+        self.replies += [(call, True, pack(None)) for call in self.waits.due(now)]
 
     def _observe(self, target: str, value: Any) -> None:
         observations = self._record.observations

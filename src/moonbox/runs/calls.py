@@ -389,6 +389,8 @@ class CallPath:
                 code="approval_unavailable",
             )
         try:
+            if run.journal is not None and run.journal.may_leave_people:
+                entry.asked = monotonic()
             with run.clock.standing_still():
                 decision = Decision.of(await executor.ask(approve, call, entry))
             edits_script = call.kind == "script" and decision.kind == "edit"
@@ -406,6 +408,8 @@ class CallPath:
                 f"{what} needs a person's approval, and the host could not ask for it; go on without it",
                 code="approval_unavailable",
             ) from problem
+        finally:
+            entry.asked = None
 
     async def _wait_for_slot(self, tool: Tool, most: int, entry: CallEntry, executor: Executor) -> None:
         """The call keeps the slot until its tool has ended, even if the run no longer waits for it."""

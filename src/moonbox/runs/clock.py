@@ -49,6 +49,10 @@ class RunClock:
         with self._lock:
             return self._elapsed(monotonic())
 
+    def left(self) -> float | None:
+        """Seconds until the timeout; None where there is none."""
+        return None if self._timeout is None else self._timeout - self.elapsed()
+
     def is_late(self, now: float) -> bool:
         """Whether the timeout has passed. While paused, it sets a new deadline where it has not."""
         if self.deadline is None or now < self.deadline:

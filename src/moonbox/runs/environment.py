@@ -53,6 +53,18 @@ PROGRESS = AddedFunction("progress", _show, _PROGRESS_DOC, counted=False)
 """Scripts say how far they are with it. It is not a call either."""
 
 
+SLEEP = AddedFunction(
+    "sleep",
+    _show,
+    "sleep(seconds): waits, also for hours or days: the script goes on then, with all its variables.",
+    counted=False,
+)
+SLEEP_UNTIL = AddedFunction(
+    "sleep_until", _show, 'sleep_until(time): waits until a time in seconds, or "2027-01-31T08:00:00Z".', counted=False
+)
+_OWN = (SHOW, PROGRESS, SLEEP, SLEEP_UNTIL)
+
+
 _ASKING = frozenset(("sys", "docs"))
 
 
@@ -67,15 +79,15 @@ class Additions:
     """Rises with every change that workers need to know of."""
 
     @classmethod
-    def standard(cls) -> Additions:
-        """What every script finds."""
-        own = (SHOW, PROGRESS)
-        return cls(functions={each.name: each for each in own}, docs={each.name: each.doc for each in own})
+    def standard(cls, *, waits: bool = False) -> Additions:
+        """What every script finds. Only where runs have a journal, the documentation says that they can wait."""
+        documented = _OWN if waits else (SHOW, PROGRESS)
+        return cls(functions={each.name: each for each in _OWN}, docs={each.name: each.doc for each in documented})
 
     def is_question(self, target: str) -> bool:
-        """Whether it is about the clock or the documentation, `show` or `progress`: answered at once, and no call."""
+        """Whether the run answers it: about the clock or the documentation, `show`, `progress` or `sleep`. No call."""
         space, _, name = target.partition(".")
-        return space in _ASKING or (space == "fn" and self.functions.get(name) in (SHOW, PROGRESS))
+        return space in _ASKING or (space == "fn" and self.functions.get(name) in _OWN)
 
     def define(
         self, language: Language, name: str, value: Any, doc: str = "", *, counted: bool = True, cleaned: bool = True

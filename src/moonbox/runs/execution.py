@@ -43,6 +43,8 @@ GRACE = 1.0
 """Seconds that a worker has to stop by itself before it is killed."""
 LONGEST_GRACE = 5.0
 """Seconds after which a worker is killed that had less than `_STOP_SECONDS` of processor time until then."""
+_QUIET = 5.0
+"""Seconds after an answer in which a script, which has other functions in `parallel`, may be computing."""
 _STOP_SECONDS = 0.5  # most scripts need far less, but nothing interrupts a C function of Lua
 _RECEIVED_FACTOR, _RECEIVED_SLACK = 4, 1 << 20
 """A worker may send `max_memory` times the factor in one run, and the slack besides."""
@@ -65,13 +67,21 @@ class Execution:
     """For that reason the run goes on in another worker."""
     moves = 0
     """How often it did."""
+    wakes_at: float | None = None
+    """Then: when, on the monotonic clock; None where it waits for people only."""
+    people = 0
+    """Then: how many calls wait for a person."""
+    may_sleep = False
+    """What drives it gives the worker back for long waits."""
+    sleeping = False
+    """The run waits for longer than it may hold its worker: it goes on later, in another one."""
     options: RunOptions
     """What the run was given."""
     asking: CallEntry | None = None
     """The question whether the script may run; None where it is answered, or nobody is asked."""
     _unsent = b""
     _error: ScriptError | None = None
-    _stop_until = _kill_at = _cpu_before_stop = 0.0
+    _stop_until = _kill_at = _cpu_before_stop = _quiet_at = 0.0
 
     def __init__(
         self,
@@ -150,6 +160,7 @@ class Execution:
             record.kept = payload[0]
         elif kind == protocol.CANCEL:
             for call in reversed(read_cancelled(payload, self._decoder)):  # as `CallLedger.leave_all` does
+                self.ledger.waits.end(call)
                 if call in self.ledger.open:
                     self.ledger.cancel(self.ledger.open[call])
         else:
@@ -186,6 +197,11 @@ class Execution:
                 code = "busy" if entry.obstacle else "timeout"
                 self.answer(entry, "timeout", None, ToolError(message, code=code, retryable=True, tool=entry.tool))
                 entry.leave()
+        self.ledger.wake(now)
+        moment = self._sleeps_at()
+        if moment is not None and now >= moment:
+            self.sleeping, self.wakes_at = True, self.ledger.waits.nearest()
+            self.people = sum(entry.asked is not None for entry in self.ledger.open.values())
 
     def stop(self, reason: int, now: float) -> None:
         """End the run: the script has a moment to stop by itself, and gets no more answers."""
@@ -237,7 +253,10 @@ class Execution:
         data = self._unsent
         ledger = self.ledger
         if not self.stopping and (ledger.replies or self.record.journal is not None):
-            data += ledger.answers()
+            answers = ledger.answers()
+            if answers:
+                self._quiet_at = monotonic() + _QUIET
+            data += answers
         self._unsent = b""
         self.record.sent += len(data)
         return data
@@ -250,12 +269,24 @@ class Execution:
         for entry in self.ledger.open.values():
             if entry.deadline is not None and (nearest is None or entry.deadline < nearest):
                 nearest = entry.deadline
+        if self.ledger.waits.open or self.record.journal is not None:
+            moments = (nearest, self.ledger.waits.nearest(), self._sleeps_at())
+            nearest = min((moment for moment in moments if moment is not None), default=None)
         return nearest
+
+    def _sleeps_at(self) -> float | None:
+        """When the run may give its worker back: while it waits only for times and people, and does not compute."""
+        ledger, journal = self.ledger, self.record.journal
+        if journal is None or not self.may_sleep or journal.replaying or ledger.starting or ledger.replies:
+            return None
+        moment = ledger.waits.leaves_at(ledger.open.values())
+        if moment is None or not (ledger.open or ledger.waits.open):
+            return None
+        return max(moment, self._quiet_at) if ledger.is_answered else moment
 
     def finish(self) -> Run:
         """The record of the run, which is over."""
-        if self.ledger.open:
-            self.ledger.leave_all()
+        self.ledger.leave_all()
         report, error = self.record.report, self._error
         if self.interrupted:
             error = self._explain(EngineError("stop", limit="cancelled"))

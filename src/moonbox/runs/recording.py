@@ -72,10 +72,13 @@ class RunRecorder(Protocol):
     """Takes one run down, and gives the recorded answers while it is run again. See `RunJournal`."""
 
     replaying: bool
+    may_leave_people: bool
+    """Whether the answers of people come through the journal: nothing of this process need wait for them."""
     decisions: Mapping[int, CallResult | None]
 
     def called(self, items: list[tuple[int, str, list[Any]]]) -> bool: ...
     def answered(self, replies: list[tuple[int, bool, Packed]], entries: list[CallEntry]) -> None: ...
+    def slept(self, call: int, until: float) -> float: ...
     def printed(self, data: bytes) -> None: ...
     def ended(self, payload: bytes) -> None: ...
     def approved(self, entry: CallEntry) -> None: ...
@@ -89,6 +92,13 @@ class RunRecorder(Protocol):
     def stop_waiting(self) -> None: ...
     def fail(self, problem: Exception) -> None: ...
     def finish(self, run: Run, *, lost: bool) -> bool: ...
+
+
+class Sleep(Protocol):
+    """A run that has given its worker back, until a time or an answer. See `durable.watch`."""
+
+    def wait(self) -> None: ...
+    async def passed(self) -> None: ...
 
 
 class History(Protocol):
@@ -115,6 +125,12 @@ class History(Protocol):
 
     def move(self, lost: Execution) -> tuple[Link, Execution]:
         """The run, begun again in another worker, where the host of its worker is lost."""
+
+    def sleep(self, execution: Execution) -> Sleep:
+        """Give the worker back for a run that waits for a time or for people."""
+
+    def rise(self, slept: Execution) -> tuple[Link, Execution] | None:
+        """That run, begun again in another worker; None where another process is running it."""
 
     async def ask(self, call: ToolCall) -> Decision:
         """A person's decision about a call, which may be in the journal already."""

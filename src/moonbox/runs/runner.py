@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from moonbox.runs.call_entry import CallEntry, CallResult
     from moonbox.runs.environment import Additions
     from moonbox.runs.options import RunOptions
-    from moonbox.runs.recording import History, Recorded, RunRecorder
+    from moonbox.runs.recording import History, Recorded, RunRecorder, Sleep
     from moonbox.runs.services import Services
     from moonbox.runs.settings import Settings
     from moonbox.runs.slots import Turns
@@ -112,9 +112,12 @@ class Runner:
                 link = self.recorded().wake()
             execution = self.begin(link, source, given) if again is None else again(link)
             while not execution.over:
+                execution.may_sleep = True
                 BlockingDriver(link, execution, self.services.threads, self.services.loop).run()
                 if execution.moving:
                     link, execution = self.recorded().move(execution)
+                elif execution.sleeping:
+                    link, execution = self._sleep(execution)
             return self.finish(execution)
         except BaseException as problem:
             self.give_up(execution, problem)
@@ -139,9 +142,12 @@ class Runner:
             writes_first = self.history is not None and (asks or self.history.writes_first)
             execution = await unbroken(partial(begin, link)) if writes_first else begin(link)
             while not execution.over:
+                execution.may_sleep = True
                 await AwaitedDriver(link, execution, self.services.threads).run()
                 if execution.moving:
                     link, execution = await unbroken(partial(self.recorded().move, execution))
+                elif execution.sleeping:
+                    link, execution = await self._asleep(execution)
             if execution.record.journal is None:
                 return self.finish(execution)
             return await self._afinish(execution, execution.record.journal)
@@ -150,6 +156,27 @@ class Runner:
             raise
         finally:
             self.turns.leave()
+
+    def _sleep(self, execution: Execution) -> tuple[Link, Execution]:
+        """The run, begun again when its wait is over. No worker is held until then."""
+        history = self.recorded()
+        sleep = history.sleep(execution)
+        while True:
+            sleep.wait()
+            if (again := history.rise(execution)) is not None:
+                return again
+
+    async def _asleep(self, execution: Execution) -> tuple[Link, Execution]:
+        """The same, awaited: no thread is held either."""
+        from moonbox.threads import unbroken
+
+        history = self.recorded()
+        sleep: Sleep = await unbroken(partial(history.sleep, execution))
+        while True:
+            await sleep.passed()
+            again: tuple[Link, Execution] | None = await unbroken(partial(history.rise, execution))
+            if again is not None:
+                return again
 
     def start(self, source: str, options: RunOptions, repl: object) -> Run | Pause:
         """Run until the script has made calls, or to its end. A Pause leaves them to the caller, and holds the Repl."""

@@ -23,6 +23,7 @@ class Background:
         self.run_id = run_id
         self.progress: Progress | None = None
         """How far the script said that it is, with `progress(done, total, text)`."""
+        self._history = repl._history
         self._reported = options.get("on_progress")
         given: RunOptions = {**options, "on_progress": self._advance, "run_id": run_id}
         self._future: Future[Run] = repl.in_background(lambda: repl.arun(source, **given))
@@ -31,9 +32,10 @@ class Background:
         return f"<Background {self.run_id[:8]}: {self.status()}>"
 
     def status(self) -> str:
-        """`running`, `ok`, `cancelled`, or the kind of the error that it ended with."""
+        """`running`, `sleeping`, `ok`, `cancelled`, or the kind of the error that it ended with."""
         if not self._future.done():
-            return "running"
+            sleeping = None if self._history is None else self._history.sleeping
+            return "sleeping" if sleeping is not None and sleeping.run == self.run_id else "running"
         if self._future.cancelled():
             return "cancelled"
         problem = self._future.exception()

@@ -44,6 +44,7 @@ def check_options(
     seconds: Mapping[str, Any] = MappingProxyType({}),
     sleep_after: Any = None,
     has_journal: bool = True,
+    recover: Any = False,
     cluster: Any = None,
     metrics: Any = None,
     context: Any = None,
@@ -68,6 +69,10 @@ def check_options(
         check_seconds("sleep_after", sleep_after)
         if not has_journal:
             raise UsageError('sleep_after needs a journal, from which a Repl is restored: add journal="state.db"')
+    if not isinstance(recover, bool):
+        check_callbacks(recover=recover)
+    if recover and not has_journal:
+        raise UsageError('recover needs a journal, whose runs it continues: add journal="state.db"')
     if cluster is not None and isolation != "process":
         raise UsageError(f"on a cluster, isolation must be 'process', not {isolation!r}")
     if metrics is not None and not hasattr(metrics, "watch"):

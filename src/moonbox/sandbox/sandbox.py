@@ -13,6 +13,7 @@ from moonbox.errors import ClosedError, MoonboxError, UsageError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
+from moonbox.runs.environment import Additions
 from moonbox.runs.options import RunOptions, check_callbacks
 from moonbox.runs.services import RecordKeeping, Services, ToolKnowledge
 from moonbox.runs.settings import Settings
@@ -32,6 +33,7 @@ from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+    from concurrent.futures import Future
     from typing import Unpack
 
     from moonbox.audit.metrics import Metrics
@@ -39,9 +41,11 @@ if TYPE_CHECKING:
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
     from moonbox.cluster.membership import Membership
-    from moonbox.durable.recorded import InterruptedRun
-    from moonbox.durable.recovery import Recoveries
+    from moonbox.durable.index import KnownRun
+    from moonbox.durable.recorded import InterruptedRun, RecordedRun
+    from moonbox.durable.recovery import Correction, Recoveries
     from moonbox.durable.store import Journal
+    from moonbox.durable.undoing import Undoing, Undone, UndoStep
     from moonbox.durable.views import RunView
     from moonbox.failures import Failures
     from moonbox.runs.call_entry import CallEntry
@@ -78,6 +82,8 @@ class Sandbox(Closing):
     node_timeout   seconds after which a node of the cluster that does not answer is left, and its Repls move
     sleep_after    seconds after which an idle Repl gives its worker up until its next run; needs a journal
     durability     what a journal in a file survives: the death of the "process", or that of the "machine"
+    recover        continue runs of the journal that no process continues: True, or a function that gives the options
+                   of `repl` for a KnownRun, or None to leave it
     journal_wait   seconds that a run waits for a journal whose database is away or full, with its clock stopped
     approval_seconds  how long a question to a person stays open in the journal
     check          look at each script first, and do not run one that cannot work
@@ -113,6 +119,7 @@ class Sandbox(Closing):
         cluster: str | None = None,
         node_timeout: float = 5.0,
         sleep_after: float | None = None,
+        recover: bool | Callable[[KnownRun], Mapping[str, Any] | None] = False,
         journal_wait: float = 30.0,
         approval_seconds: float = 86_400.0,
         check: bool = True,
@@ -141,6 +148,7 @@ class Sandbox(Closing):
             },
             sleep_after=sleep_after,
             has_journal=journal is not None,
+            recover=recover,
             cluster=cluster,
             metrics=metrics,
             context=context,
@@ -171,6 +179,8 @@ class Sandbox(Closing):
             ),
             telemetry=open_telemetry(telemetry),
         )
+        if journal is not None:
+            settings.additions = Additions.standard(waits=True)
         for name, value in (globals or {}).items():
             self.define(name, value)
         self.isolation = isolation
@@ -208,6 +218,7 @@ class Sandbox(Closing):
             from moonbox.durable.recovery import Recoveries
 
             self._recoveries = Recoveries(kept, settings)
+        self._recover = recover
         self._repls = Repls(services.pool, services.cluster)
         if metrics is not None:
             metrics.watch(self._repls)
@@ -215,6 +226,10 @@ class Sandbox(Closing):
             services.cluster.figures = self._repls
         if sleep_after is not None:
             self._repls.put_to_sleep(sleep_after)
+        if recover and kept is not None:
+            from moonbox.durable.recovering import Recoverer
+
+            Recoverer(kept, weakref.ref(self))
         # Also without a call of `close`: at exit, while threads still run, which is before __del__ would be called.
         # Not given what holds callbacks: they may hold the Sandbox, which would then live for ever.
         self._close_records = weakref.finalize(self, close_parts, services.pid, services.records.sink, kept)
@@ -339,13 +354,15 @@ class Sandbox(Closing):
             call.close()
         return call
 
-    def sibling(self, audit: Sink | None = None) -> Sandbox:
-        """A Sandbox without tools, with workers of its own, which are isolated as those of this one.
+    def sibling(self, audit: Sink | None = None, tools: Any = (), journal: Journal | None = None) -> Sandbox:
+        """A Sandbox for Lua without the tools of this one. Its workers are its own, isolated as those of this one.
 
         Its calls have the approver, middleware and slots of this one.
         It is for tool scripts: a script that waits for one must not hold the worker that it needs.
         """
         twin = Sandbox(
+            tools,
+            journal=journal,
             limits=self.limits,
             audit=audit,
             # A source of workers is configured for one Sandbox: its twin has processes.
@@ -353,7 +370,7 @@ class Sandbox(Closing):
             require=self.require,
             max_workers=self.max_workers,
         )
-        for part in ("approve", "middleware", "failures", "context"):
+        for part in ("approve", "approval_seconds", "middleware", "failures", "context"):
             setattr(twin._settings, part, getattr(self._settings, part))
         records, own = self._services.records, twin._services.records
         own.secrets, own.redactor = records.secrets, records.redactor
@@ -410,6 +427,98 @@ class Sandbox(Closing):
     ) -> Run:
         """The same, awaited. `make` makes the Repl of that id, instead of `repl` with the options."""
         return await self._recorded().aresume(run_id, in_flight, make or self._maker(options))
+
+    def patch(
+        self,
+        run_id: str,
+        source: str,
+        in_flight: Any = None,
+        *,
+        answer: Mapping[int, Any] | None = None,
+        skip: Collection[int] = (),
+        **options: Any,
+    ) -> Run:
+        """Continue a run that failed or was cut off with a corrected script, which runs against the recorded answers.
+
+        It must make the same calls until the record ends; else Diverged says at which call it differs, and nothing is
+        changed. Then it goes on, and calls tools. `answer` has answers in place of the recorded ones, by the number of
+        the call in the Run, and `skip` numbers of calls that the corrected script does not make. `in_flight` and the
+        options are those of `resume`.
+        """
+        correction = self._correction(source, answer, skip)
+        return self._recorded().patch(run_id, correction, in_flight, self._maker(options))
+
+    async def apatch(
+        self,
+        run_id: str,
+        source: str,
+        in_flight: Any = None,
+        *,
+        answer: Mapping[int, Any] | None = None,
+        skip: Collection[int] = (),
+        **options: Any,
+    ) -> Run:
+        """The same, awaited."""
+        correction = self._correction(source, answer, skip)
+        return await self._recorded().apatch(run_id, correction, in_flight, self._maker(options))
+
+    def undo_plan(self, run_id: str) -> tuple[UndoStep, ...]:
+        """The calls of a run that have changed something, the latest first, and how `undo` takes each back."""
+        return self._undoing(run_id).plan
+
+    def undo(self, run_id: str, in_flight: Any = None) -> Undone:
+        """Take the calls of a run back, the latest first, by the `undo` of their tools.
+
+        Each is a call of a run of its own, with the id of the run and "-undo". It stops at the first one that fails;
+        `undo` again goes on there, also after a crash. `in_flight` is that of `resume`.
+        """
+        undoing = self._undoing(run_id)
+        with closing(self._undoer(undoing)) as box:
+            return undoing.ended(undoing.begin(box, in_flight, self.limits))
+
+    async def aundo(self, run_id: str, in_flight: Any = None) -> Undone:
+        """The same, awaited."""
+        from moonbox.threads import unbroken
+
+        undoing = self._undoing(run_id)
+        with closing(self._undoer(undoing)) as box:
+            run = await undoing.abegin(box, in_flight, self.limits)
+            undone: Undone = await unbroken(partial(undoing.ended, run))
+            return undone
+
+    def _undoing(self, run_id: str) -> Undoing:
+        from moonbox.durable.undoing import Undoing
+
+        return Undoing(self.journal, run_id, self.toolbox)
+
+    def _undoer(self, undoing: Undoing) -> Sandbox:
+        twin = self.sibling(self._services.records.sink, list(undoing.tools.values()), self.journal)
+        twin._close_records.detach()  # trail and journal are those of this Sandbox
+        return twin
+
+    def _correction(self, source: str, answer: Mapping[int, Any] | None, skip: Collection[int]) -> Correction:
+        from moonbox.durable.recovery import Correction
+        from moonbox.runs.runner import not_a_script
+
+        self._recorded()  # raises where there is no journal
+        if not isinstance(source, str):
+            raise not_a_script(source)
+        return Correction(source=source, answer=dict(answer or {}), skip=tuple(skip))
+
+    def in_doubt(self, recorded: RecordedRun) -> bool:
+        """Whether the run has calls that may have been made, and that its tools do not allow to repeat."""
+        pending = recorded.pending(self.toolbox, self._settings.additions)
+        return any(not call.repeatable for call in pending)
+
+    def options_for(self, run: KnownRun) -> dict[str, Any] | None:
+        """The options of the Repl in which that run goes on by itself; None where it is left."""
+        given = self._recover(run) if callable(self._recover) else {}
+        return None if given is None else dict(given)
+
+    def continue_run(self, run_id: str, options: dict[str, Any]) -> Future[Run]:
+        """Continue it on the Sandbox's own event loop, until it ends or begins to wait."""
+        recorded, make = self._recorded(), self._maker(options)
+        return self._services.loop.submit(lambda: recorded.aresume(run_id, None, make, leaves=True))
 
     @overload
     def replay(self, run_id: str) -> Run: ...

@@ -99,7 +99,7 @@ class ToolsSettings:
         hidden: Mapping[str, str] | None = None,
     ) -> ToolsSettings:
         """`protected` are paths that no script may write; `hidden` are values that no result may contain."""
-        own = {key: item for key, item in data.items() if isinstance(item, Mapping) and "retry" in item}
+        own = {key: item for key, item in data.items() if isinstance(item, Mapping) and item.keys() & {"retry", "undo"}}
         data = {key: item for key, item in data.items() if key not in own}
         settings = read(ToolsTable, {**data, "script": {}}, "tools")
         more: Any = {"protected": (*protected, *_script_paths(data, folder)), "hidden": hidden}
@@ -120,6 +120,10 @@ class ToolsSettings:
     def adapted(self, tool: Tool) -> Tool | bool:
         """The tool as it is used here; False for one that cannot be used."""
         own = self.own.get(tool.path)
+        if own is not None and own.undo is not None and tool.undo != own.undo and self.allows(tool):
+            changed = tool.with_(undo=own.undo)
+            again = self.adapted(changed)
+            return changed if again is True else again
         if not self.allows(tool) or own is None or own.retry is None or tool.retry == own.retry:
             return self.allows(tool)
         try:

@@ -81,6 +81,9 @@ class Tool(Generic[P, R]):
     """The codes of failures for exceptions of the tool's own, by type; a subclass has its base's."""
     retry: Retry | None = field(default=None, repr=False)
     """When a call is tried again; only of a tool that may be called twice with the same arguments."""
+    undo: Callable[..., Any] | str | None = field(default=None, repr=False)
+    """Takes a call back: a function, or the name of a tool. Its parameters are `arguments` and `result` of the call, or
+    fields of them."""
     placement: Placement = field(default="caller", repr=False)
     """node: on a cluster, calls run on a node of it, which imports the function. Elsewhere it makes no difference."""
     execution: bool = field(default=False, repr=False)
@@ -140,6 +143,9 @@ class Tool(Generic[P, R]):
                 )
 
     def _check_retry(self) -> None:
+        if self.undo is not None and not isinstance(self.undo, str) and not callable(self.undo):
+            message = f"undo must be a function or the name of a tool, not {self.undo!r}"
+            raise ToolDefinitionError(f"tool {self.name!r}: {message}")
         if self.retry is None:
             return
         if not isinstance(self.retry, Retry):
@@ -311,6 +317,7 @@ def tool(
     failures: Failures | None = None,
     errors: Mapping[type[BaseException], str] | None = None,
     retry: Retry | None = None,
+    undo: Callable[..., Any] | str | None = None,
     placement: Placement = "caller",
     execution: bool = False,
     tags: tuple[str, ...] = (),
@@ -341,7 +348,8 @@ class _Decorator(Protocol):
 
 _OPTIONS = (
     *("description", "returns", "namespace", "policy", "hints", "timeout", "max_concurrency"),
-    *("parse_json", "validate_result", "failures", "errors", "retry", "placement", "execution", "tags", "meta"),
+    *("parse_json", "validate_result", "failures", "errors", "retry", "undo", "placement", "execution", "tags"),
+    "meta",
 )
 
 

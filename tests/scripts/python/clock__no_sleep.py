@@ -1,6 +1,6 @@
 # error: check
 # line: 6
-# message: scripts cannot sleep
-# hint: go on, and look again in a later run
+# message: there is no time.sleep
+# hint: write: sleep(seconds)
 import time
 time.sleep(1)

@@ -170,7 +170,7 @@ class _Judge:
             settle = 'use parallel_settle(f, items), which gives {"ok", "value", "error"} each'
             self._error("asyncio.gather has no return_exceptions here", settle)
         elif name in ("time.sleep", "asyncio.sleep"):
-            self._error("scripts cannot sleep", modules().instead["time_sleep"])
+            self._error(f"there is no {name}", modules().instead["time_sleep"])
         tool = self._tool(name)
         if tool is not None:
             self._arguments(tool, args, words)

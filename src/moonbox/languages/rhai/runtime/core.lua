@@ -80,7 +80,6 @@ return function(R, lib, host)
   })
   add_natives("any", true, {
     exit = function(K, d, pos, value) exit(value) end,
-    sleep = refused("sleep", "scripts cannot wait"),
     to_string = R.alone(R.display),
     to_debug = R.alone(R.debug),
     tag = R.alone(function() return 0 end),

@@ -1,0 +1,125 @@
+"""Recovery by itself: runs that no process continues go on here, if no call of theirs is in doubt."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import wait
+from contextlib import suppress
+from functools import partial
+from time import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+from moonbox.durable.index import known_run
+from moonbox.durable.recorded import read_runs
+from moonbox.durable.store import LEASE_SECONDS, is_held
+from moonbox.durable.watch import Asleep
+from moonbox.errors import ClosedError, JournalError, MoonboxError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
+    from moonbox.durable.index import KnownRun
+    from moonbox.durable.recorded import RecordedRun
+    from moonbox.durable.store import Journal
+
+MOST_ATTEMPTS = 3
+"""A run that has ended its process so often, and came no further, is parked."""
+_MOST_AT_ONCE = 8
+_GRACE = 0.2  # seconds in which the process wakes a run whose caller waits there
+_COLUMNS = "b.id, b.repl, b.began, b.ended, b.state, b.wakes, b.undone, b.reason, b.labels, b.source"
+
+
+class Recovering(Protocol):
+    """A Sandbox, which stands above this layer, as far as it continues runs."""
+
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def language(self) -> str: ...
+    def in_doubt(self, recorded: RecordedRun) -> bool: ...
+    def options_for(self, run: KnownRun) -> dict[str, Any] | None: ...
+    def continue_run(self, run: str, options: dict[str, Any]) -> Future[Any]: ...
+
+
+class Recoverer:
+    """Looks for such runs at the start, when a run's time has come or an answer, and when leases may have ended."""
+
+    def __init__(self, journal: Journal, sandbox: Callable[[], Recovering | None]) -> None:
+        self._journal = journal
+        self._sandbox = sandbox
+        self._due = threading.Event()
+        self._left: set[tuple[str, int]] = set()  # runs in doubt, with their attempts
+        journal.watch.tell(self._due.set)
+        threading.Thread(target=self._run, name="moonbox-recovery", daemon=True).start()
+
+    def _run(self) -> None:
+        pause = 0.0
+        while True:
+            self._due.wait(pause)
+            self._due.clear()
+            sandbox = self._sandbox()
+            if sandbox is None or sandbox.closed:
+                return
+            pause = LEASE_SECONDS
+            try:
+                self._look(sandbox)
+                pause = self._next()
+            except ClosedError:
+                return
+            except MoonboxError:  # the journal is away
+                pass
+            del sandbox
+
+    def _look(self, sandbox: Recovering) -> None:
+        """Continue what can be continued."""
+        under_way: set[Future[Any]] = set()
+        for run, attempts in self._found(sandbox):
+            if attempts >= MOST_ATTEMPTS:
+                self._journal.park(run.id, f"it ended its process {attempts} times")
+                continue
+            options = sandbox.options_for(run)
+            if options is None or self._is_in_doubt(run, sandbox):
+                self._left.add((run.id, attempts))
+                continue
+            if len(under_way) == _MOST_AT_ONCE:
+                under_way = wait(under_way, return_when="FIRST_COMPLETED").not_done
+            future = sandbox.continue_run(run.id, options)
+            future.add_done_callback(partial(self._ended, run.id, attempts))
+            under_way.add(future)
+        wait(under_way, timeout=LEASE_SECONDS)
+
+    def _found(self, sandbox: Recovering) -> list[tuple[KnownRun, int]]:
+        now, journal = time(), self._journal
+        with journal.backend.reading() as db:
+            rows = db.rows(
+                f"SELECT {_COLUMNS}, b.attempts, r.holder, r.expires FROM journal_runs AS b JOIN repls AS r "
+                "ON r.id = b.repl WHERE r.language = ? AND (b.state = '' OR b.wakes <= ?) ORDER BY b.n",
+                (sandbox.language, now - _GRACE),
+            )
+        here = journal.watch.runs | journal.suspended
+        return [
+            (known_run(row, is_held=False), row[-3])
+            for row in rows
+            if row[0] not in here and (row[0], row[-3]) not in self._left and not is_held(row[-2], row[-1], now)
+        ]
+
+    def _is_in_doubt(self, run: KnownRun, sandbox: Recovering) -> bool:
+        runs = read_runs(self._journal.read(run.repl))
+        recorded = next((each for each in runs if each.begin.run == run.id), None)
+        return recorded is None or recorded.end is not None or sandbox.in_doubt(recorded)
+
+    def _ended(self, run: str, attempts: int, done: Future[Any]) -> None:
+        problem = None if done.cancelled() else done.exception()
+        if problem is None or isinstance(problem, Asleep):
+            self._due.set()  # the journal may have more
+        elif not isinstance(problem, ClosedError | JournalError):
+            self._left.add((run, attempts))
+            with suppress(MoonboxError):
+                self._journal.note(run, str(problem))
+
+    def _next(self) -> float:
+        """Seconds until the next look."""
+        with self._journal.backend.reading() as db:
+            ((wakes,),) = db.rows("SELECT min(wakes) FROM journal_runs WHERE wakes > ?", (time() - _GRACE,))
+        return LEASE_SECONDS if wakes is None else min(LEASE_SECONDS, max(0.0, wakes + _GRACE - time()))

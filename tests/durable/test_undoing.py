@@ -1,0 +1,172 @@
+"""The calls of a run are taken back in reverse order, each by a recorded call of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox import Sandbox, ToolError, tool
+from moonbox.durable.index import RunFilter
+from moonbox.errors import ToolDefinitionError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SCRIPT = """
+    local ids = {}
+    for cents = 5, 7 do ids[#ids + 1] = tools.pay{cents = cents}.id end
+    pcall(tools.pay, {cents = -1})
+    tools.look()
+    tools.mail{to = "ada"}
+    return ids
+"""
+
+
+class Bank:
+    def __init__(self) -> None:
+        self.accounts: dict[str, int] = {}
+        self.made: list[str] = []
+        self.broken = ""
+
+    def tools(self) -> list[Any]:
+        def refund(id: str) -> None:
+            if id == self.broken:
+                raise ToolError("the bank is closed", code="unavailable")
+            self.made.append(f"refund {id} {self.accounts.pop(id)}")
+
+        @tool(undo=refund)
+        def pay(cents: int) -> dict[str, str]:
+            """Pay."""
+            if cents < 0:
+                raise ToolError("no", code="invalid")
+            self.accounts[f"p{cents}"] = cents
+            return {"id": f"p{cents}"}
+
+        @tool(hints={"read_only": True})
+        def look() -> int:
+            """Look."""
+            return len(self.accounts)
+
+        @tool
+        def mail(to: str) -> str:
+            """Send a mail, which nothing takes back."""
+            return to
+
+        return [pay, look, mail]
+
+
+@pytest.fixture
+def bank() -> Bank:
+    return Bank()
+
+
+@pytest.fixture
+def box(bank: Bank, tmp_path: Path) -> Iterator[Sandbox]:
+    with Sandbox(bank.tools(), journal=tmp_path / "state.db", language="lua") as made:
+        yield made
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_calls_are_taken_back_in_reverse_order(box: Sandbox, bank: Bank, mode: str) -> None:
+    run = box.run(SCRIPT).unwrap() and box.journal.runs()[0]
+    plan = [(step.call, step.tool, step.undo, step.given, step.why_not) for step in box.undo_plan(run.id)]
+    assert plan == [
+        (6, "mail", "", {}, "its tool has no undo"),
+        (3, "pay", "undo_pay", {"id": "p7"}, ""),
+        (2, "pay", "undo_pay", {"id": "p6"}, ""),
+        (1, "pay", "undo_pay", {"id": "p5"}, ""),
+    ]
+    done = box.undo(run.id) if mode == "sync" else asyncio.run(box.aundo(run.id))
+    assert (done.run.ok, len(done.undone), done.left) == (True, 3, ())
+    assert [step.tool for step in done.impossible] == ["mail"]
+    assert (bank.made, bank.accounts) == (["refund p7 7", "refund p6 6", "refund p5 5"], {})
+    assert [call.arguments for call in done.run.calls] == [{"id": "p7"}, {"id": "p6"}, {"id": "p5"}]
+    assert box.journal.known(run.id).undone == "partly"
+    (undoing,) = box.journal.runs(RunFilter(labels={"undoes": run.id}))
+    assert undoing.id == f"{run.id}-undo"
+    with pytest.raises(UsageError, match=f"was undone by run '{run.id}-undo'"):
+        box.undo(run.id)
+    assert box.run("return 1").value == 1  # the journal and the trail are still open
+
+
+def test_it_stops_at_the_first_failure_and_goes_on_there(box: Sandbox, bank: Bank) -> None:
+    box.run(SCRIPT).unwrap()
+    run = box.journal.runs()[0]
+    bank.broken = "p6"
+    done = box.undo(run.id)
+    assert done.run.error is not None and "the bank is closed" in done.run.error.message
+    assert [step.call for step in done.undone] == [3] and [step.call for step in done.left] == [2, 1]
+    assert bank.made == ["refund p7 7"]
+    bank.broken = ""
+    done = box.undo(run.id)
+    assert (len(done.undone), done.left, done.run.error) == (3, (), None)
+    assert bank.made == ["refund p7 7", "refund p6 6", "refund p5 5"]
+
+
+def test_a_tool_is_named_as_the_undo_of_another(tmp_path: Path) -> None:
+    opened: list[int] = []
+
+    @tool(undo="close_ticket")
+    def open_ticket(title: str) -> dict[str, int]:
+        """Open."""
+        opened.append(len(title))
+        return {"number": len(title)}
+
+    @tool(policy="approve")
+    def close_ticket(number: int, title: str, reason: str = "undone") -> str:
+        """Close."""
+        opened.remove(number)
+        return reason + title
+
+    @tool(undo="nothing")
+    def other() -> int:
+        """Other."""
+        return 1
+
+    asked: list[Any] = []
+
+    def approve(call: Any) -> Any:
+        asked.append(call.arguments)
+        return call.allow()
+
+    with Sandbox([open_ticket, close_ticket, other], journal=tmp_path / "s.db", approve=approve, language="lua") as box:
+        run = box.run("tools.open_ticket{title = 'tea'} tools.other()")
+        assert [step.why_not for step in box.undo_plan(run.id)] == ["there is no tool 'nothing'", ""]
+        assert box.undo(run.id).run.ok
+        assert (opened, asked) == ([], [{"number": 3, "title": "tea", "reason": "undone"}])
+
+
+def test_what_an_undo_needs_must_be_known(tmp_path: Path) -> None:
+    def take_back(ticket: int) -> None:
+        raise AssertionError(ticket)
+
+    @tool(undo=take_back)
+    def act() -> int:
+        """Act."""
+        return 1
+
+    with Sandbox([act], journal=tmp_path / "s.db") as box:
+        run = box.run("tools.act()")
+        (step,) = box.undo_plan(run.id)
+        assert step.why_not == "neither its arguments nor its result have 'ticket', which its undo needs"
+    with pytest.raises(ToolDefinitionError, match="undo must be a function or the name of a tool, not 5"):
+        tool(undo=5)(take_back)  # type: ignore[call-overload]  # which is refused
+
+
+def test_a_run_that_has_not_ended_is_not_undone(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    @tool
+    def act() -> int:
+        """Act."""
+        with pytest.raises(UsageError, match="has not ended"):
+            box.undo(box.journal.runs()[0].id)
+        seen.append("refused")
+        return 1
+
+    with Sandbox([act], journal=tmp_path / "s.db") as box:
+        box.run("tools.act()").unwrap()
+    assert seen == ["refused"]

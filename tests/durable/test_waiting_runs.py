@@ -1,0 +1,178 @@
+"""Runs that wait without holding anything: for a time, with `sleep`, and for a person."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox import Sandbox, tool
+from moonbox.durable.questions import Questions
+from moonbox.durable.store import open_journal
+from moonbox.errors import ClosedError, UsageError
+from moonbox.runs import waits
+from tests.postgres import postgres  # noqa: F401 - a fixture
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCRIPTS = {
+    "lua": "local x = tools.one() sleep({}) return x + tools.one()",
+    "rhai": "let x = one(); sleep({}); x + one()",
+    "python": "x = one()\nsleep({})\nx + one()",
+}
+
+
+@tool
+def one() -> int:
+    """One."""
+    return 1
+
+
+@tool(policy="approve")
+def pay(cents: int) -> int:
+    """Pay."""
+    return cents
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every wait gives the worker back, also the shortest."""
+    monkeypatch.setattr(waits, "HELD", 0.0)
+    monkeypatch.setattr(waits, "_LEAST", 0.0)
+
+
+@pytest.mark.parametrize("mode", ["sync", "async", "background"])
+@pytest.mark.parametrize("language", list(SCRIPTS))
+def test_a_long_wait_holds_no_worker(language: str, mode: str, impatient: None, tmp_path: Path) -> None:
+    script = SCRIPTS[language].format(0.2)
+    with Sandbox([one], journal=tmp_path / "state.db", language=language, min_workers=0) as box:
+        if mode == "background":
+            handle = box.repl().submit(script)
+            wait_until(lambda: handle.status() == "sleeping" and box.workers.in_use == 0)
+            (known,) = box.journal.runs()
+            assert known.state in ("sleeping", "running") and box.journal.repls()[0].held_by == ""
+            run = handle.wait(60)
+        else:
+            run = box.run(script) if mode == "sync" else asyncio.run(box.arun(script))
+        assert (run.value, len(run.calls), run.error) == (2, 2, None)
+        assert [known.state for known in box.journal.runs()] == ["ok"]
+        assert box.resume(run.id).value == 2  # its record again: nothing waits
+
+
+def test_variables_and_output_survive_a_wait(impatient: None, tmp_path: Path) -> None:
+    heard: list[str] = []
+    with Sandbox([one], journal=tmp_path / "state.db") as box, box.repl() as repl:
+        repl.run("total = 5").unwrap()
+        run = repl.run("print('a') total = total + 1 sleep(0.05) print('b') return total", on_output=heard.append)
+        assert (run.value, run.output, "".join(heard)) == (6, "a\nb\n", "a\nb\n")
+        assert repl.run("return total").value == 6
+
+
+def test_the_run_of_a_process_that_died_sleeps_on(impatient: None, tmp_path: Path) -> None:
+    """Until the time that was recorded, not for as long once more."""
+    path = tmp_path / "state.db"
+    with Sandbox([one], journal=path) as box:
+        handle = box.repl().submit("local x = tools.one() sleep(100000) return x")
+        wait_until(lambda: handle.status() == "sleeping")
+    with pytest.raises(ClosedError, match="goes on in a process that has the journal with recover=True"):
+        handle.wait(60)
+    journal = open_journal(path)
+    (known,) = journal.runs()
+    assert known.state == "sleeping" and known.wakes is not None and known.wakes > time.time() + 90_000
+    assert journal.runs(interrupted=True) == ()
+    with journal.backend.writing() as db:  # the night is over
+        db.change("UPDATE journal_runs SET wakes = ? WHERE id = ?", (time.time(), known.id))
+    events = journal.read(known.repl)
+    journal.close()
+    assert sum(type(record).__name__ == "Slept" for records in events for record in records) == 1
+
+
+def test_what_waits_can_be_cancelled(impatient: None, tmp_path: Path) -> None:
+    async def cancel(box: Sandbox) -> None:
+        repl = box.repl()
+        await repl.arun("x = 1")
+        task = asyncio.create_task(repl.arun("x = 2 sleep(100000)"))
+        while box.journal.runs()[0].state != "sleeping":
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (await repl.arun("return x")).value == 1  # how far the cancelled run came is not known
+
+    with Sandbox(journal=tmp_path / "state.db") as box:
+        asyncio.run(cancel(box))
+        assert [known.state for known in box.journal.runs()] == ["ok", "cancelled", "ok"]
+
+
+@pytest.mark.parametrize("place", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("kind", ["allow", "deny"])
+def test_a_run_that_waits_for_a_person_holds_nothing(
+    place: str, kind: str, impatient: None, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    journal = str(tmp_path / "state.db") if place == "sqlite" else request.getfixturevalue("postgres")
+    with Sandbox([one, pay], journal=journal) as box:
+        handle = box.repl().submit("return {tools.one(), pcall(tools.pay, {cents = 5})}", labels={"case": kind})
+        wait_until(lambda: handle.status() == "sleeping" and box.workers.in_use == 0)
+        known = next(each for each in box.journal.runs() if each.id == handle.run_id)
+        assert known.state == "waiting"
+        other = open_journal(journal)  # another process answers
+        (question,) = [each for each in Questions(other.backend).pending() if each.shown["run"] == handle.run_id]
+        Questions(other.backend).answer(question.id, {"kind": kind, "by": "ann"})
+        other.close()
+        run = handle.wait(60)
+        assert run.value[:2] == [1, kind == "allow"]
+        assert [(call.tool, call.approval_by) for call in run.calls] == [("one", ""), ("pay", "ann")]
+
+
+def test_an_approver_of_the_program_is_not_left(impatient: None, tmp_path: Path) -> None:
+    """Its answer comes to this process alone."""
+
+    async def approve(call: Any) -> Any:
+        await asyncio.sleep(0.1)
+        return call.allow(by="bob")
+
+    with Sandbox([pay], journal=tmp_path / "state.db", approve=approve) as box:
+        run = box.run("return tools.pay{cents = 5}")
+    assert (run.value, run.calls[0].approval_by) == (5, "bob")
+
+
+def test_a_wait_beside_other_calls_holds_the_worker(impatient: None, tmp_path: Path) -> None:
+    with Sandbox([one], journal=tmp_path / "state.db") as box:
+        script = "return parallel{function() sleep(0.1) return 1 end, function() return tools.one() + tools.one() end}"
+        assert box.run(script).value == [1, 2]
+
+
+def test_waiting_does_not_count_with_a_journal(tmp_path: Path) -> None:
+    with Sandbox(journal=tmp_path / "state.db") as box:
+        run = box.run("for _ = 1, 4 do sleep(0.5) end return 1", timeout=1.5)
+        assert run.value == 1 and run.usage.wall < 1.5
+
+
+def test_without_a_journal_waiting_counts() -> None:
+    with Sandbox() as box:
+        error = box.run("sleep(31)").error
+        assert error is not None
+        assert error.message == (
+            "the script would wait 31.0 seconds and has 30.0 left: without a journal, waiting counts towards the "
+            "timeout of the run; wait less, or look again in a later run"
+        )
+        assert box.run("local ok, e = pcall(sleep, 100) return e.code").value == "limit_sleep"
+        assert "sleep" not in box.docs.names()
+
+
+def test_it_is_documented_with_a_journal(tmp_path: Path) -> None:
+    with Sandbox(journal=tmp_path / "state.db") as box:
+        assert {"sleep", "sleep_until"} < set(box.docs.names())
+
+
+def test_a_repl_whose_run_sleeps_is_not_restored(impatient: None, tmp_path: Path) -> None:
+    with Sandbox(journal=tmp_path / "state.db") as box, Sandbox(journal=tmp_path / "state.db") as other:
+        repl = box.repl()
+        handle = repl.submit("sleep(100000)")
+        wait_until(lambda: handle.status() == "sleeping")
+        with pytest.raises(UsageError, match="has not ended; continue it with resume"):
+            other.restore(repl.id)
