@@ -13,7 +13,7 @@ from moonbox import Sandbox, tool
 from moonbox.durable.store import open_journal
 from moonbox.errors import UsageError
 from moonbox.runs import waits
-from moonbox.tools.tool import Hints
+from moonbox.tools.hints import Hints
 from tests.durable.crashing import in_child
 from tests.postgres import postgres  # noqa: F401 - a fixture
 from tests.waiting import wait_until

@@ -163,10 +163,10 @@ def test_a_run_that_has_not_ended_is_not_undone(tmp_path: Path) -> None:
     def act() -> int:
         """Act."""
         with pytest.raises(UsageError, match="has not ended"):
-            box.undo(box.journal.runs()[0].id)
+            made.undo(made.journal.runs()[0].id)
         seen.append("refused")
         return 1
 
-    with Sandbox([act], journal=tmp_path / "s.db") as box:
-        box.run("tools.act()").unwrap()
+    with Sandbox([act], journal=tmp_path / "s.db") as made:
+        made.run("tools.act()").unwrap()
     assert seen == ["refused"]

@@ -143,8 +143,9 @@ class Tool(Generic[P, R]):
                 )
 
     def _check_retry(self) -> None:
-        if self.undo is not None and not isinstance(self.undo, str) and not callable(self.undo):
-            message = f"undo must be a function or the name of a tool, not {self.undo!r}"
+        undo: Any = self.undo
+        if undo is not None and not isinstance(undo, str) and not callable(undo):
+            message = f"undo must be a function or the name of a tool, not {undo!r}"
             raise ToolDefinitionError(f"tool {self.name!r}: {message}")
         if self.retry is None:
             return
