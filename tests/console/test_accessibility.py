@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from examples.demo import get_expenses
+from examples.payments import pay_back
+from moonbox import Sandbox
 from moonbox.project.diagnosis import diagnose
 from tests.long import LONG
 
-from .conftest import DESK
+from .conftest import DESK, visiting
 from .serving import TOOLS, running_console
+from .test_approvals import Started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +28,7 @@ if TYPE_CHECKING:
     from .conftest import Visitor
     from .serving import Console
 
+ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = """print('hello')
 local orders = tools.list_orders{customer = 'ada'}
 pcall(tools.flaky, {key = 'x'})
@@ -35,8 +42,9 @@ COLOURS: dict[str, Any] = {"type": "rule", "values": ["color-contrast", "link-in
 
 
 @pytest.fixture(scope="module")
-def console() -> Iterator[Console]:
-    with running_console(TOOLS, script=SCRIPT, diagnose=lambda: diagnose().to_dict()) as running:
+def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    journal = tmp_path_factory.mktemp("axe") / "journal.db"
+    with running_console(TOOLS, script=SCRIPT, diagnose=lambda: diagnose().to_dict(), journal=journal) as running:
         for source in ("return {1, 2, 3}", "return nil + 1", "return tools.list_orders{customer = 'a'}"):
             running.service.sandbox.run(source)
         yield running
@@ -84,11 +92,15 @@ def test_every_view_passes_the_audit(page: Page, console: Console) -> None:
     page.get_by_role("button", name="Edit…").click()
     audit(page, "approvals")
     page.get_by_role("button", name="Allow with these").click()
+    expect(page.locator("#answered li")).to_have_count(1)
     page.go_back()
     expect(page.locator("#status")).to_contain_text("ok")
     page.locator(".tl-row").first.click()
     expect(page.locator(".tl-card")).to_be_visible()
     audit(page, "playground, done")
+    for name in ("Plot", "Table"):
+        page.get_by_role("button", name=name).click()
+        audit(page, f"playground, {name}")
     runs = [summary.id for summary in console.trail.list(4)]
     views = (
         "runs",
@@ -103,6 +115,55 @@ def test_every_view_passes_the_audit(page: Page, console: Console) -> None:
     for view in views:
         page.goto(console.address(view))
         audit(page, view)
+    page.goto(console.address(f"runs/{runs[0]}?at=2"))
+    page.get_by_text("Change this answer and go on from here").click()
+    audit(page, "a run at its second call")
+    page.goto(console.address(f"compare?a={runs[0]}&b={runs[1]}"))
+    page.locator("#first button").click()
+    expect(page.locator("tr.whole .tree")).to_have_count(2)
+    audit(page, "comparison, a call as a whole")
+
+
+def test_questions_pass_the_audit(page: Page, console: Console) -> None:
+    page.goto(console.address("approvals"))
+    calls = [f"function() return tools.refund{{order_id = {n}, amount = {n}}} end" for n in range(3)]
+    script = Started(console, f"return #parallel{{{', '.join(calls)}}}")
+    cards = page.locator(".question")
+    expect(cards).to_have_count(3)
+    cards.first.get_by_role("button", name="Always…").click()
+    page.get_by_label("Rule for amount").first.select_option("at most")
+    audit(page, "questions of one run, with a rule")
+    page.get_by_role("button", name="Allow all 3").click()
+    assert script.result().value == 3
+    page.locator("#answered summary").first.click()
+    audit(page, "answered")
+    box = console.service.sandbox
+    options: Any = {"approve_script": True, "min_workers": 0, **console.bench.hooks}
+    with Sandbox(box.toolbox, **options) as asking:
+        ran = threading.Thread(target=lambda: asking.run(SCRIPT), daemon=True)
+        ran.start()
+        page.get_by_role("button", name="Edit…").click()
+        audit(page, "a script")
+        page.get_by_role("button", name="Deny…").click()
+        page.keyboard.press("Enter")
+        ran.join(30)
+
+
+def test_the_shipped_examples_pass_the_audit(visitor: Visitor) -> None:
+    """What `make console` shows."""
+    tools = [get_expenses, pay_back]
+    script = (ROOT / "examples" / "console.lua").read_text(encoding="utf-8")
+    with visiting(visitor, "playground", tools, script=script) as (console, page):
+        audit(page, "the example")
+        page.click("#run")
+        page.get_by_role("button", name="Allow", exact=True).click()
+        expect(page.locator("#status")).to_contain_text("ok")
+        page.locator(".tl-row").nth(2).click()
+        expect(page.locator(".tl-card")).to_be_visible()
+        audit(page, "the example, done")
+        for view in ("runs", f"runs/{console.trail.list(1)[0].id}", "approvals", "durable", "tools/get_expenses"):
+            page.goto(console.address(view))
+            audit(page, f"the example, {view}")
 
 
 def test_the_sign_in_page_passes_the_audit(visitor: Visitor) -> None:

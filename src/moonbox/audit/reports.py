@@ -155,8 +155,16 @@ class CallPair:
     def of(cls, a: Call | None, b: Call | None) -> CallPair:
         call = a or b
         assert call is not None
-        same = a is not None and b is not None and _answer(a) == _answer(b)
-        return cls(*_identity(call), *_figures_of(a), *_figures_of(b), same)
+        return cls(
+            *_identity(call),
+            a=None if a is None else a.index,
+            a_status=None if a is None else a.status,
+            a_duration=None if a is None else a.duration,
+            b=None if b is None else b.index,
+            b_status=None if b is None else b.status,
+            b_duration=None if b is None else b.duration,
+            same=a is not None and b is not None and _answer(a) == _answer(b),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,10 +234,6 @@ def _pairs(a: Sequence[Call], b: Sequence[Call]) -> Iterator[CallPair]:
         else:
             yield from (CallPair.of(call, None) for call in a[i:j])
             yield from (CallPair.of(None, call) for call in b[k:m])
-
-
-def _figures_of(call: Call | None) -> tuple[int | None, str | None, float | None]:
-    return (None, None, None) if call is None else (call.index, call.status, call.duration)
 
 
 def _identity(call: Call) -> tuple[str, str]:
