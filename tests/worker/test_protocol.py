@@ -285,3 +285,34 @@ def test_long_strings_count_as_one_element_each(strings: int, text: str) -> None
     assert decode(payload, max_nodes=strings + 1) == [text] * strings
     with pytest.raises(WorkerError, match="more than"):
         decode(payload[:-1] + b",1" * 100 + b"]", max_nodes=strings + 50)
+
+
+TEXT = b'"' + b"x" * 12_000 + b'"'
+TRICKY = b'"' + b"[,{" * 4_000 + b'"'
+
+
+@pytest.mark.parametrize(
+    ("payload", "value"),
+    [
+        (b"[" + TEXT + b",1]", ["x" * 12_000, 1]),
+        (b'["a",' + TRICKY + b',{"k":' + TEXT + b"}]", ["a", "[,{" * 4_000, {"k": "x" * 12_000}]),
+        (b'["\\\\",' + TEXT + b"]", ["\\", "x" * 12_000]),
+        (b"[" + TEXT + b',{"\\u0001b":"\\u00ff"}]', ["x" * 12_000, b"\xff"]),
+    ],
+)
+def test_long_texts_are_not_looked_into(payload: bytes, value: Any) -> None:
+    assert Decoder(40, max_depth=8).decode(payload) == value
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"[" + TEXT + b"," + b"1," * 30 + b"1]",  # more elements than there may be
+        b"[" + TEXT + b"," + b"1" * 20 + b"]",  # an integer of more than 64 bits
+        TEXT + b"[" * 60 + b"]" * 60,
+        b"[" + TEXT[:-1] + b"]",
+    ],
+)
+def test_what_is_wrong_beside_a_long_text_is_refused(payload: bytes) -> None:
+    with pytest.raises(WorkerError):
+        Decoder(40, max_depth=8).decode(payload)

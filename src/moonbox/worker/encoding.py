@@ -41,6 +41,7 @@ _decode_extremes = json.Decoder(float_hook=_float).decode
 _NOT_NODES = bytes(set(range(256)) - set(b",[{"))  # an element follows one of these
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _MANY = 1_000  # elements
+_LONG_TEXT, _MOST_TEXTS = 10_000, 100  # bytes; texts of one frame
 _CONTAINERS = frozenset({list, dict})
 
 
@@ -94,24 +95,40 @@ class Decoder:
         """The value that begins there; raises WorkerError where it is not JSON of ours or has too many elements."""
         data = payload[start:] if start else payload
         try:
-            nodes = len(data.translate(None, _NOT_NODES))
+            bare = data if len(data) < _LONG_TEXT else _without_long_texts(data)
+            nodes = len(bare.translate(None, _NOT_NODES))
             if nodes > self._frame or nodes > self._left:  # what stands inside strings does not count
-                nodes = len(re.sub(_STRINGS, b"", data).translate(None, _NOT_NODES))
+                nodes = len(re.sub(_STRINGS, b"", bare).translate(None, _NOT_NODES))
                 if nodes > self._frame or nodes > self._left:
                     raise ValueError(f"more than {min(self._frame, self._left):,} elements")
             self._left -= nodes
-            shapes = data.translate(_SHAPES)
+            shapes = bare.translate(_SHAPES)
             decode = _decode_extremes if b"e+111" in shapes or b"1e111" in shapes else _decode
             value = decode(data) if nodes < _MANY else _without_collecting(decode, data)
-            if b"\\u0001" in data:
+            if b"\\" in data and b"\\u0001" in data:
                 value = _Restorer(self._allow_nan).restore(value)
-            if nodes > self._levels and not _is_shallow(data, self._levels):
+            if nodes > self._levels and not _is_shallow(bare, self._levels):
                 _check_depth(value, self._levels)
             if _LONG_NUMBER in shapes:
                 _check_integers(value)
             return value
         except (ValueError, RecursionError) as problem:  # msgspec's errors are ValueErrors
             raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
+
+
+def _without_long_texts(data: bytes) -> bytes:
+    """JSON without its long texts, as far as these are few: what else there is to look at is then short."""
+    kept, place, after = [], 0, 0
+    for _ in range(_MOST_TEXTS):
+        begin = data.find(b'"', after) + 1
+        end = data.find(b'"', begin) if begin else -1
+        if end < 0 or data.find(b"\\", begin, end) >= 0:
+            break
+        after = end + 1
+        if end - begin >= _LONG_TEXT:
+            kept.append(data[place:begin])
+            place = end
+    return b"".join((*kept, data[place:])) if place else data
 
 
 def _without_collecting(decode: Callable[[bytes], Any], data: bytes) -> Any:
