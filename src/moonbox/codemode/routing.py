@@ -17,6 +17,7 @@ from moonbox.errors import ConfigError
 from moonbox.schema.tree import NARRATION
 from moonbox.suggest import unknown
 from moonbox.tools.naming import safe_alias
+from moonbox.tools.tool import ASKS_IN_SCRIPTS
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def is_eligible(tool: Tool, *, approvals: bool = False) -> bool:
     if tool.execution or hints.client_side or hints.cpu_bound:
         return False
     if tool.policy == "approve":
-        return approvals
+        return approvals or tool.meta.get(ASKS_IN_SCRIPTS) is True
     return tool.policy == "auto" and not hints.destructive
 
 

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,8 @@ from moonbox.project.sections import (
     used_servers,
 )
 from moonbox.tools.naming import safe_alias
+from moonbox.wording import counted
+from moonbox.wording import size as in_units
 
 if TYPE_CHECKING:
     import os
@@ -57,6 +60,9 @@ if TYPE_CHECKING:
     from moonbox.tools.toolbox import Toolbox
 
 _LOG = logging.getLogger("moonbox.scripts")
+_MUCH = 20_000
+"""Bytes of definitions beside the code tool that are worth a warning."""
+_LESS = "approvals = true under [codemode] lets scripts call those that need approval, keep_visible says which stay"
 
 
 @dataclass(slots=True)
@@ -355,4 +361,9 @@ def _open_mode(config: Config, sandbox: Sandbox, settings: CodeModeSettings, ser
 
     with in_section(config, "codemode"):
         later = [server.name for server in servers]
-        return CodeMode.from_config(sandbox, vars(settings), later=later, can_pause=False)
+        mode = CodeMode.from_config(sandbox, vars(settings), later=later, can_pause=False)
+    size = len(json.dumps([tool.parameters for tool in mode.direct_tools]))
+    if mode.choice.code and size > _MUCH:
+        count = counted(len(mode.direct_tools), "direct tool")
+        _LOG.warning("the model gets the definitions of %s, %s: %s", count, in_units(size), _LESS)
+    return mode

@@ -167,6 +167,10 @@ class Docs:
         return tool if tool is not None and tool.policy != "direct" else None
 
 
+_LONGEST_SIGNATURE, _LONGEST_TYPES = 300, 1_000
+"""Characters of one result of a search; what is longer, `docs.describe` has."""
+
+
 def _found(tools: list[Tool], most: int, notation: Notation) -> list[dict[str, Any]]:
     """The tools as search results. The same tool of several groups is one, and a type is in the first that names it."""
     alike: dict[str, list[Tool]] = {}
@@ -176,9 +180,13 @@ def _found(tools: list[Tool], most: int, notation: Notation) -> list[dict[str, A
     signatures = Signatures([same[0] for same in firsts], notation=notation)
     results = []
     for tool, *others in firsts:
-        result: dict[str, Any] = {"name": tool.path, "signature": signatures.signature(tool, tool.path)}
+        signature = signatures.signature(tool, tool.path)
+        types = signatures.types()
+        if len(signature) > _LONGEST_SIGNATURE:
+            signature = f"{signature[:_LONGEST_SIGNATURE]}… (docs.describe has all)"
+        result: dict[str, Any] = {"name": tool.path, "signature": signature}
         result["summary"] = first_sentence(tool.description)
-        if types := signatures.types():
+        if types and sum(map(len, types)) <= _LONGEST_TYPES:
             result["types"] = types
         if others:
             result["also_in"] = [other.namespace or "tools" for other in others]

@@ -22,7 +22,7 @@ from moonbox.tools.function import Context, injections, plan_call
 from moonbox.tools.hints import Hints
 from moonbox.tools.naming import LONGEST_NAME
 from moonbox.tools.paging import paging_form
-from moonbox.tools.tool import Tool
+from moonbox.tools.tool import ASKS_IN_SCRIPTS, Tool
 from moonbox.tools.toolbox import Toolbox
 from moonbox.wording import one_line
 
@@ -152,7 +152,7 @@ def _tool(
         hints=hints,
         retry=settings.retry if hints.repeatable else None,
         tags=operation.tags,
-        meta={"openapi": operation.where},
+        meta={"openapi": operation.where, ASKS_IN_SCRIPTS: True},
         plan=plan_call(injections(call), None),
     )
     tool.binder.check()

@@ -172,6 +172,8 @@ _SAME = {
     **dict.fromkeys(("movie", "movies"), "film"),
     **dict.fromkeys(("reserve", "reservation"), "book"),
     **dict.fromkeys(("mail", "mails", "emails"), "email"),
+    **dict.fromkeys(("repository", "repositories"), "repo"),
+    **dict.fromkeys(("organization", "organizations", "organisation", "organisations"), "org"),
 }
 _ENDINGS = (
     *(("ational", "ate"), ("ization", "ize"), ("isation", "ize"), ("fulness", "ful"), ("ousness", "ous")),

@@ -41,6 +41,8 @@ else:  # without the defaults, which only type checkers need: `Tool` alone is a 
     P, R = ParamSpec("P"), TypeVar("R", covariant=True)
 
 
+ASKS_IN_SCRIPTS = "asks_in_scripts"
+"""In `meta`: if the tool needs approval, code mode lets scripts call it, which then wait."""
 Policy = Literal["auto", "approve", "direct"]
 _POLICIES: tuple[str, ...] = get_args(Policy)
 Placement = Literal["caller", "node"]

@@ -8,7 +8,6 @@ socket, and of files and connections what its grant has.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import functools
 import os
 import socket
@@ -80,10 +79,7 @@ class Chores(Closing):
     def begin(self) -> None:
         """Start its zygote without waiting for it: a first chore is expected soon."""
         if self._forks:
-            source = _zygote(os.getpid())
-            with contextlib.suppress(WorkerError, OSError):  # the chore tries again
-                source.load(self._module)
-                source.begin()
+            _zygote(os.getpid()).load(self._module, wait=False)
 
     def run(
         self,
@@ -199,11 +195,15 @@ class _ChoreSource(ProcessSource):
         self._loading = threading.Lock()
         self._modules: list[_Module] = []
 
-    def load(self, module: _Module) -> None:
+    def load(self, module: _Module, *, wait: bool = True) -> None:
+        """Have the module loaded; without `wait`, only where that starts the zygote."""
         with self._loading:
-            if module not in self._modules:
-                self._modules = [*self._modules, module]
-                self.configure({"modules": [(*each, _folders(each[2])) for each in self._modules]})
+            if module in self._modules or not (wait or self.zygote_pid is None):
+                return
+            self._modules = [*self._modules, module]
+            self.configure({"modules": [(*each, _folders(each[2])) for each in self._modules]})
+            if not wait:
+                self.begin()
 
     def _boot(self, fd: int, notes: int) -> list[str]:
         return _boot((), f"main({fd}, {notes})")
