@@ -10,10 +10,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from examples.demo import get_expenses
-from examples.payments import pay_back
 from moonbox import Sandbox
 from moonbox.project.diagnosis import diagnose
+from moonbox.project.python_tools import load_tools
 from tests.long import LONG
 
 from .conftest import DESK, visiting
@@ -151,7 +150,7 @@ def test_questions_pass_the_audit(page: Page, console: Console) -> None:
 
 def test_the_shipped_examples_pass_the_audit(visitor: Visitor) -> None:
     """What `make console` shows."""
-    tools = [get_expenses, pay_back]
+    tools = load_tools([str(ROOT / "examples" / name) for name in ("demo.py", "payments.py")])
     script = (ROOT / "examples" / "console.lua").read_text(encoding="utf-8")
     with visiting(visitor, "playground", tools, script=script) as (console, page):
         audit(page, "the example")
