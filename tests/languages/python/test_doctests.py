@@ -123,8 +123,9 @@ def test_examples_of_cpython_mean_the_same(box: Sandbox, pool: Any) -> None:
         before = name
         with box.repl() as repl, pool.checkout() as session:
             for line in lines:
-                for run, place in ((in_cpython, space), (in_moonbox, repl), (in_monty, session)):
-                    run(f"{line}\nNone", place)  # type: ignore[operator]  # each takes its own place
+                in_cpython(f"{line}\nNone", space)
+                in_moonbox(f"{line}\nNone", repl)
+                in_monty(f"{line}\nNone", session)
             for text in [program(example.source) for example in examples]:
                 right, found, bare = in_cpython(text, space), in_moonbox(text, repl), in_monty(text, session)
                 same += found == right
