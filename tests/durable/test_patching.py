@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Answer, Sandbox, tool
-from moonbox.durable.index import RunFilter
+from moonbox.durable.index import JournalFilter
 from moonbox.errors import Diverged, UsageError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def test_only_what_is_new_is_made(box: Sandbox, bank: Bank, failed: Run, mode: s
     assert (run.id, run.value, len(run.calls), bank.paid) == (failed.id, 18, 3, [5, 6, 7])
     (known,) = box.journal.runs()
     assert (known.state, known.source) == ("ok", RIGHT)
-    assert box.journal.runs(RunFilter(state="failed")) == () == box.journal.runs(RunFilter(text="missing"))
+    assert box.journal.runs(JournalFilter(state="failed")) == () == box.journal.runs(JournalFilter(text="missing"))
     assert box.resume(run.id).value == 18  # its record again
     assert bank.paid == [5, 6, 7]
 

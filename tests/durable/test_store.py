@@ -21,7 +21,7 @@ from moonbox import Sandbox, tool
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.durable import store
 from moonbox.durable.backends import SqliteBackend
-from moonbox.durable.index import RunFilter
+from moonbox.durable.index import JournalFilter
 from moonbox.durable.questions import Questions
 from moonbox.durable.records import Begin, CallsAsked, End
 from moonbox.durable.store import Journal, open_journal
@@ -297,7 +297,7 @@ def test_a_journal_of_the_version_before_is_used(tmp_path: Path) -> None:
 
     with Sandbox([price], journal=path) as box:
         assert [known.state for known in box.journal.runs()] == ["ok", "ok"]
-        (found,) = box.journal.runs(RunFilter(tool="price", text="double total", state="ok"))  # the index was made
+        (found,) = box.journal.runs(JournalFilter(tool="price", text="double total", state="ok"))  # the index was made
         assert found.ended is not None and found.source.startswith("total = double")
         (known,) = box.journal.repls()
         with box.restore(known.id) as repl:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Sandbox, ToolError, tool
-from moonbox.durable.index import RunFilter
+from moonbox.durable.index import JournalFilter
 from moonbox.errors import ToolDefinitionError, UsageError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def test_calls_are_taken_back_in_reverse_order(box: Sandbox, bank: Bank, mode: s
     assert (bank.made, bank.accounts) == (["refund p7 7", "refund p6 6", "refund p5 5"], {})
     assert [call.arguments for call in done.run.calls] == [{"id": "p7"}, {"id": "p6"}, {"id": "p5"}]
     assert box.journal.known(run.id).undone == "partly"
-    (undoing,) = box.journal.runs(RunFilter(labels={"undoes": run.id}))
+    (undoing,) = box.journal.runs(JournalFilter(labels={"undoes": run.id}))
     assert undoing.id == f"{run.id}-undo"
     with pytest.raises(UsageError, match=f"was undone by run '{run.id}-undo'"):
         box.undo(run.id)

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from moonbox.config.sections import ServeSettings
-from moonbox.http.guard import Access
-from moonbox.http.guard import Guard as ApiGuard
+from moonbox.http.guard import Access, ApiGuard
 from moonbox.mcp.server.web import guarded
 from moonbox.net.addresses import is_loopback
 from moonbox.net.guard import Callers, Guard

@@ -14,7 +14,7 @@ from moonbox.audit.reports import timeline_text, tracebacks
 from moonbox.audit.sinks import default_path, open_trail
 from moonbox.cli.options import Json, Labels, argument, option
 from moonbox.cli.output import columns_table, confirm_deletion, console, lexer_of, print_json, when
-from moonbox.cli.run_options import RunOptions
+from moonbox.cli.run_options import CommandRunOptions
 from moonbox.compact import short
 from moonbox.errors import AuditError, UsageError
 from moonbox.wording import counted, seconds, size, visible
@@ -210,7 +210,7 @@ def default_trail() -> str:
     from moonbox.config import Config
 
     named = Config.load().section("audit").get("path") is not None
-    return (RunOptions().trail if named else None) or str(default_path())
+    return (CommandRunOptions().trail if named else None) or str(default_path())
 
 
 def _since(text: str | None) -> float | None:

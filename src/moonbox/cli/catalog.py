@@ -11,7 +11,7 @@ import typer
 
 from moonbox.cli.options import ConfigFile, Json, Language, McpConfig, Tools, Wait, argument, flag
 from moonbox.cli.output import console, is_terminal, print_json, print_note
-from moonbox.cli.run_options import START_SECONDS, RunOptions
+from moonbox.cli.run_options import START_SECONDS, CommandRunOptions
 from moonbox.cli.script import Script, read_script
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.config import Config
@@ -204,7 +204,7 @@ def check(
     typical slips, with the tools of moonbox.toml and of --tools. An error
     cannot work; a note is likely a mistake.
     """
-    options = RunOptions(config=config)
+    options = CommandRunOptions(config=config)
     scripts = [read_script(file, None, language, options) for file in files]
     sources = [script.text for script in scripts]
     with (

@@ -11,9 +11,9 @@ import typer
 
 from moonbox.cli.options import ConfigFile, Json, Labels, Place, argument, flag, option, with_run_options
 from moonbox.cli.output import columns_table, confirm_deletion, console, print_json, user_name, when
-from moonbox.cli.run_options import START_SECONDS, RunOptions, json_or_text
+from moonbox.cli.run_options import START_SECONDS, CommandRunOptions, json_or_text
 from moonbox.cli.trust import trusted_config
-from moonbox.durable.index import KINDS, STATES, RunFilter
+from moonbox.durable.index import KINDS, STATES, JournalFilter
 from moonbox.errors import Diverged, InDoubt, UsageError
 from moonbox.wording import counted, seconds, visible
 
@@ -70,7 +70,7 @@ def runs(
     """List the runs of a journal, the latest first."""
     from moonbox.audit.query import labels_of, moment
 
-    wanted = RunFilter(
+    wanted = JournalFilter(
         state="interrupted" if interrupted or in_doubt else state or "",
         labels=labels_of(label or ()) or {},
         tool=tool or "",
@@ -116,7 +116,7 @@ def _pending(journal: Journal, run: KnownRun) -> list[dict[str, Any]]:
 
 
 @with_run_options
-def resume(run: RunId, options: RunOptions, in_flight: InFlight = None, as_json: Json = False) -> None:
+def resume(run: RunId, options: CommandRunOptions, in_flight: InFlight = None, as_json: Json = False) -> None:
     """Continue a run that a crash cut off.
 
     Calls with an answer are not made again. A call without one is made again where its tool is read-only or idempotent;
@@ -134,7 +134,7 @@ def resume(run: RunId, options: RunOptions, in_flight: InFlight = None, as_json:
 def patch(
     run: RunId,
     other: Annotated[Path, argument(help="The corrected script.", metavar="FILE")],
-    options: RunOptions,
+    options: CommandRunOptions,
     answer: Annotated[
         list[str] | None,
         option("--answer", metavar="CALL=JSON", help="The answer to a call, by its number in the run."),
@@ -167,7 +167,7 @@ def patch(
 @with_run_options
 def undo(
     run: RunId,
-    options: RunOptions,
+    options: CommandRunOptions,
     in_flight: InFlight = None,
     as_json: Json = False,
 ) -> None:
@@ -364,7 +364,7 @@ def _open(config: Config, place: str | None) -> Journal:
     return journal
 
 
-def open_session(options: RunOptions, run: str) -> Session:
+def open_session(options: CommandRunOptions, run: str) -> Session:
     """The project's tools, in a Sandbox for the language of that run."""
     from moonbox.cli.session import Session
     from moonbox.config import Config

@@ -12,8 +12,8 @@ import typer
 
 from moonbox.cli.run_options import (
     PRESETS,
+    CommandRunOptions,
     Quantity,
-    RunOptions,
     feature_names,
     json_or_text,
     option_name,
@@ -236,12 +236,12 @@ RUN_OPTIONS: Mapping[str, Any] = {
         ),
     ],
 }
-"""The fields of RunOptions as options of a command, but for `changes`: each limit has an option of its own."""
+"""The fields of CommandRunOptions as options of a command, but for `changes`: each limit has an option of its own."""
 
 
 def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command every option of RunOptions, in place of its parameter `options`."""
-    defaults = RunOptions()
+    """Give a command every option of CommandRunOptions, in place of its parameter `options`."""
+    defaults = CommandRunOptions()
     shared = [_keyword(name, getattr(defaults, name), annotation) for name, annotation in RUN_OPTIONS.items()]
     shared += [_keyword(name, None, _limit(name)) for name in _LIMITS]
     signature = inspect.signature(command, eval_str=True)
@@ -251,7 +251,7 @@ def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
     def called(**given: Any) -> None:
         limits = {name: given.pop(name) for name in _LIMITS}
         changes = {name: quantity.value for name, quantity in limits.items() if quantity is not None}
-        options = RunOptions(**{name: given.pop(name) for name in RUN_OPTIONS}, changes=changes)
+        options = CommandRunOptions(**{name: given.pop(name) for name in RUN_OPTIONS}, changes=changes)
         command(**given, options=options)
 
     vars(called)["__signature__"] = signature.replace(parameters=[*own, *shared])

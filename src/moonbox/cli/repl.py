@@ -21,7 +21,7 @@ from moonbox.cli.output import (
     show_values,
     summary,
 )
-from moonbox.cli.run_options import RunOptions  # noqa: TC001 - `with_run_options` reads it at run time
+from moonbox.cli.run_options import CommandRunOptions  # noqa: TC001 - `with_run_options` reads it at run time
 from moonbox.cli.script import read_inputs, read_script, run_script
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.languages.registry import language as language_named
@@ -70,7 +70,7 @@ def run(
     traceback: Annotated[
         bool, flag("--traceback", help="Also show the Python traceback of each tool that raised an exception.")
     ] = False,
-    options: RunOptions,
+    options: CommandRunOptions,
 ) -> None:
     """Run one script and show its result.
 
@@ -103,7 +103,7 @@ At the prompt, :help lists the commands.
 def repl(
     *,
     language: Language = None,
-    options: RunOptions,
+    options: CommandRunOptions,
 ) -> None:
     """Run scripts at a prompt that keeps its globals.
 

@@ -12,7 +12,7 @@ from moonbox.audit.records import Run
 from moonbox.cli.durable import RunId, open_session, show_finished
 from moonbox.cli.options import Json, flag, option, with_run_options
 from moonbox.cli.output import print_json
-from moonbox.cli.run_options import RunOptions, json_or_text
+from moonbox.cli.run_options import CommandRunOptions, json_or_text
 from moonbox.errors import Diverged, UsageError
 from moonbox.wording import visible
 
@@ -34,7 +34,7 @@ REPLAY_EXAMPLES = """[bold]Examples[/]
 @with_run_options
 def replay(
     run: RunId,
-    options: RunOptions,
+    options: CommandRunOptions,
     other: Annotated[
         Path | None, option("--with", metavar="FILE", help="Run this script instead, with the recorded answers.")
     ] = None,

@@ -37,7 +37,7 @@ class Quantity(Struct, frozen=True):
     value: float | None
 
 
-class RunOptions(Struct, frozen=True, kw_only=True, dict=True):
+class CommandRunOptions(Struct, frozen=True, kw_only=True, dict=True):
     """How scripts run: tools, isolation, trail and limits. `options.RUN_OPTIONS` says how each is typed."""
 
     tools: Sequence[str] | None = None

@@ -19,7 +19,7 @@ from moonbox.cli.output import (
     save_media,
     show_tracebacks,
 )
-from moonbox.cli.run_options import START_SECONDS, RunOptions, json_or_text, read_json
+from moonbox.cli.run_options import START_SECONDS, CommandRunOptions, json_or_text, read_json
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.suggest import suggestion
 from moonbox.wording import visible
@@ -38,7 +38,7 @@ _ROWS, _ITEMS = 500, 200
 def run_alone(file: str | None, expression: str | None, workers: ProcessSource) -> int:
     """`moonbox run` with a script and no other option; its exit status."""
     try:
-        options = RunOptions(workers=workers)
+        options = CommandRunOptions(workers=workers)
         return run_script(read_script(file, expression, None, options), options, {})
     except MoonboxError as error:
         return report_error(error)
@@ -46,7 +46,7 @@ def run_alone(file: str | None, expression: str | None, workers: ProcessSource) 
 
 def run_script(
     script: Script,
-    options: RunOptions,
+    options: CommandRunOptions,
     inputs: Mapping[str, Any],
     *,
     as_json: bool = False,
@@ -91,7 +91,7 @@ class _LiveOutput:
             self._stream.write("\n")
 
 
-def _execute(script: Script, options: RunOptions, inputs: Mapping[str, Any], live: _LiveOutput | None) -> Run:
+def _execute(script: Script, options: CommandRunOptions, inputs: Mapping[str, Any], live: _LiveOutput | None) -> Run:
     """Run a script. After Ctrl-C, the Run has what the script did until then."""
     from moonbox.cli.session import Session
 
@@ -144,7 +144,7 @@ class Script(Struct, frozen=True):
     """The file's name, for messages."""
 
 
-def read_script(file: str | None, expression: str | None, language: str | None, options: RunOptions) -> Script:
+def read_script(file: str | None, expression: str | None, language: str | None, options: CommandRunOptions) -> Script:
     """The script that the arguments name. Raises UsageError if they do not name one.
 
     `options` say its language, where nothing else does.
@@ -192,7 +192,7 @@ def read_inputs(pairs: Sequence[str], file: str | None) -> dict[str, Any]:
     return inputs
 
 
-def _language(given: str | None, path: Path | None, options: RunOptions) -> str:
+def _language(given: str | None, path: Path | None, options: CommandRunOptions) -> str:
     """The named language, or that of the file's suffix, or that of the project."""
     from moonbox.languages.registry import LANGUAGES
     from moonbox.languages.registry import language as language_named

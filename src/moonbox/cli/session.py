@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from moonbox.audit.records import Run
-    from moonbox.cli.run_options import RunOptions
+    from moonbox.cli.run_options import CommandRunOptions
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.decisions import ToolCall
     from moonbox.runs.progress import Progress
@@ -45,7 +45,7 @@ class Session(Closing):
 
     def __init__(
         self,
-        options: RunOptions,
+        options: CommandRunOptions,
         language: str,
         *,
         wait: float = 0.0,

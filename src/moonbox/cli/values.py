@@ -31,7 +31,7 @@ def pretty(value: Any, width: int, *, items: int = 30, chars: int = 500, rows: i
     """
     from rich.text import Text
 
-    tree = _Tree(items, chars, rows * _PARTS_OF_A_ROW)
+    tree = _PrintedTree(items, chars, rows * _PARTS_OF_A_ROW)
     lines = tree.node(value).render(width, indent_size=2).split("\n")
     hidden = len(lines) - rows
     if hidden > 0:
@@ -46,7 +46,7 @@ def plain_text(value: Any) -> str:
     return value if isinstance(value, str) else "".join(pieces(value))
 
 
-class _Tree(Struct):
+class _PrintedTree(Struct):
     """Makes the nodes that rich lays out: on one line where they fit, else one item to a line."""
 
     items: int

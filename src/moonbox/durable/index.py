@@ -51,7 +51,7 @@ class KnownRun(Struct, frozen=True, kw_only=True):
     source: str
 
 
-class RunFilter(Struct, frozen=True, kw_only=True):
+class JournalFilter(Struct, frozen=True, kw_only=True):
     """Which runs a list has: those that fit all that is given."""
 
     state: str = ""
@@ -133,7 +133,7 @@ def index_all(db: Transaction, backend: Backend) -> None:
             enter_tools(db, run, tools_of(records))
 
 
-def find(db: Transaction, backend: Backend, wanted: RunFilter, page: str) -> list[tuple[Any, ...]]:
+def find(db: Transaction, backend: Backend, wanted: JournalFilter, page: str) -> list[tuple[Any, ...]]:
     """The runs that fit, the latest first, with the holder of their Repls and the end of its lease."""
     tags = [f"label:{name}={text}" for name, text in wanted.labels.items()]
     tags += [f"tool:{wanted.tool}"] * bool(wanted.tool) + ["failed"] * (wanted.state == "failed")

@@ -56,7 +56,7 @@ _SHORT = 300
 _encode = msgpack.Encoder().encode
 
 
-class Events(Protocol):
+class EventStore(Protocol):
     """Where the events of Repls are kept: a Journal, or the memory of this process."""
 
     @property
@@ -76,7 +76,7 @@ class Events(Protocol):
 class ReplJournal:
     """The events of one Repl, under a lease. Threads that ask people write beside the one that drives the run."""
 
-    def __init__(self, journal: Events, held: Held) -> None:
+    def __init__(self, journal: EventStore, held: Held) -> None:
         self.journal = journal
         self.held = held
         self.seq = 0

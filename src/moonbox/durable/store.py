@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from moonbox.audit.writers import Writer
 from moonbox.durable.backends import PostgresBackend, SqliteBackend
-from moonbox.durable.index import IS_OPEN, RunFilter, enter, enter_tools, find, find_one, forget, known_run
+from moonbox.durable.index import IS_OPEN, JournalFilter, enter, enter_tools, find, find_one, forget, known_run
 from moonbox.durable.records import Begin, End, Patched, Record, decode, encode
 from moonbox.durable.watch import Watch
 from moonbox.errors import ClosedError, JournalError, UsageError
@@ -38,7 +38,7 @@ DURABILITIES = ("process", "machine")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between two attempts to reach a database that is away
 _PRUNE_SECONDS = 3600.0
 _LONGEST_REASON = 1_000
-_ALL_RUNS = RunFilter()
+_ALL_RUNS = JournalFilter()
 
 
 class KnownRepl(Struct, frozen=True, kw_only=True):
@@ -315,7 +315,7 @@ class Journal:
             return int(db.rows("SELECT count(*) FROM journal_runs")[0][0])
 
     def runs(
-        self, wanted: RunFilter = _ALL_RUNS, *, interrupted: bool = False, most: int | None = None, skip: int = 0
+        self, wanted: JournalFilter = _ALL_RUNS, *, interrupted: bool = False, most: int | None = None, skip: int = 0
     ) -> tuple[KnownRun, ...]:
         """The latest first; only those that fit. `interrupted` is the state of those that a crash cut off."""
         self._release_late()

@@ -223,7 +223,7 @@ class MemoryEvents:
         pass
 
 
-class Walk:
+class ReplayWalk:
     """A recorded run that is run again, call by call, without a tool."""
 
     def __init__(self, runner: Runner, link: Link, execution: Execution) -> None:
@@ -332,7 +332,7 @@ class Walks(Generic[R]):
             raise
 
     @contextmanager
-    def _walking(self, moment: Moment, decisions: Decisions) -> Iterator[tuple[Walk, MemoryEvents]]:
+    def _walking(self, moment: Moment, decisions: Decisions) -> Iterator[tuple[ReplayWalk, MemoryEvents]]:
         """The run, begun again in a Repl that has what the runs before it have defined."""
         events = MemoryEvents([*moment.before, moment.records])
         journal = ReplJournal(events, events.take(moment.repl_id))
@@ -343,7 +343,7 @@ class Walks(Generic[R]):
         try:
             repl.history.restore(journal, earlier)
             with repl.history.again(recorded, decisions) as (runner, link, execution):
-                yield Walk(runner, link, execution), events
+                yield ReplayWalk(runner, link, execution), events
         finally:
             repl.close()
 

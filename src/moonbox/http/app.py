@@ -23,7 +23,7 @@ from moonbox.audit.sinks import MemorySink
 from moonbox.codemode.catalog import rough_tokens
 from moonbox.durable.approvals import hint_names
 from moonbox.errors import AuditError, PoolTimeout, ToolError, UsageError, WorkerError
-from moonbox.http.guard import Access, Guard
+from moonbox.http.guard import Access, ApiGuard
 from moonbox.http.moments import MomentsApi
 from moonbox.http.openapi import (
     api_operations,
@@ -157,7 +157,7 @@ def create_app(service: Service, access: Access | None = None, *, more: Sequence
     """An ASGI application, for any ASGI server; `more` are routes of other parts beside the API's own."""
     return Starlette(
         routes=[*routes(service), *more],
-        middleware=[Middleware(Guard, access=access or Access())],
+        middleware=[Middleware(ApiGuard, access=access or Access())],
         exception_handlers={HTTPException: _refused, ClientDisconnect: _gone, Exception: _broken},
     )
 

@@ -37,7 +37,7 @@ class Access:
     """Paths that check for themselves who asks, with all that is below them ("/" stands for itself alone)."""
 
 
-class Guard:
+class ApiGuard:
     """ASGI middleware: checks Host, Origin and token, answers CORS preflights, and bounds the body."""
 
     def __init__(self, app: Any, access: Access) -> None:

@@ -21,7 +21,7 @@ from moonbox.knowledge.records import (
     Stats,
     SyncReport,
 )
-from moonbox.knowledge.search import MAX_LIMIT, Request, search
+from moonbox.knowledge.search import MAX_LIMIT, SearchRequest, search
 from moonbox.knowledge.store import document_range, open_store, position_of, remove
 from moonbox.knowledge.sync import sync_lock, synchronise
 from moonbox.knowledge.text import joined
@@ -87,7 +87,7 @@ class KnowledgeBase(Closing):
             raise UsageError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
             raise UsageError(f"limit must be an integer from 1 to {MAX_LIMIT}, not {limit!r}")
-        request = Request(query, limit, self._chosen(source), marks)
+        request = SearchRequest(query, limit, self._chosen(source), marks)
         return search(self._database, self._embedder, request, mode)
 
     def get(self, id: str) -> Document:

@@ -56,7 +56,7 @@ SHORTEST_PREFIX = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SearchRequest:
     """One search."""
 
     text: str
@@ -65,7 +65,7 @@ class Request:
     marks: tuple[str, str]
 
 
-def search(database: Database, embedder: Embedder | None, request: Request, mode: Mode) -> Hits:
+def search(database: Database, embedder: Embedder | None, request: SearchRequest, mode: Mode) -> Hits:
     """Answer a request in one of the modes."""
     query = parse_query(request.text)
     if mode == "keyword":
@@ -89,13 +89,13 @@ def keyword_matches(
     return best_of(index.with_bonus(index.ranked(limit * CANDIDATES)), limit)
 
 
-def _by_keyword(database: Database, request: Request, query: Query) -> Hits:
+def _by_keyword(database: Database, request: SearchRequest, query: Query) -> Hits:
     with database.reading() as db:
         matches = keyword_matches(db, query, request.limit, request.sources)
         return Hits(_rows(db, matches, query, request.marks), mode="keyword")
 
 
-def _by_vector(database: Database, embedder: Embedder | None, request: Request, query: Query, mode: Mode) -> Hits:
+def _by_vector(database: Database, embedder: Embedder | None, request: SearchRequest, query: Query, mode: Mode) -> Hits:
     if embedder is None:
         raise UsageError(
             "semantic search needs an embedder: set [knowledge.embeddings] with provider = "

@@ -25,7 +25,7 @@ _LONGEST_NAME = 63  # bytes; the rest of a name is cut off
 _OF_CHANGES = frozenset({"excluded", "old", "new"})
 
 
-class Catalog(Protocol):
+class ColumnCatalog(Protocol):
     """What is known of the database."""
 
     def callables(self) -> frozenset[str]:
@@ -35,7 +35,7 @@ class Catalog(Protocol):
         """The columns of a table; of the one that the search path finds where the schema is empty."""
 
 
-def check_attributes(tree: Any, text: str, catalog: Catalog) -> None:
+def check_attributes(tree: Any, text: str, catalog: ColumnCatalog) -> None:
     """Raise ArgumentError where the text, which the parser wrote from the tree, may call a function by a dot."""
     dotted = _dotted(text)
     if not dotted.keys() & (callables := catalog.callables()):
@@ -82,7 +82,7 @@ def _cut(name: str) -> str:
 class _Relations:
     """The relations of a statement by their names, wherever in it they are."""
 
-    def __init__(self, tree: Any, catalog: Catalog) -> None:
+    def __init__(self, tree: Any, catalog: ColumnCatalog) -> None:
         self._catalog = catalog
         self._named: dict[str, list[Any]] = {}
         self._queries: dict[str, list[Any]] = {}

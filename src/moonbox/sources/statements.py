@@ -18,7 +18,7 @@ from moonbox.wording import one_line
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from moonbox.sources.attributes import Catalog
+    from moonbox.sources.attributes import ColumnCatalog
 
 CHANGES = "INSERT, UPDATE, DELETE, MERGE, CREATE, ALTER or DROP"
 _LONGEST = 100_000
@@ -55,7 +55,7 @@ def check(
     folders: Sequence[str],
     write: bool,
     allowed: tuple[Sequence[str], Sequence[str]] = ((), ()),
-    catalog: Catalog | None = None,
+    catalog: ColumnCatalog | None = None,
 ) -> Statement:
     """Raises ArgumentError for every statement that is not known to be harmless, or with `write` to be a change.
 

@@ -51,7 +51,7 @@ class _Channel(Protocol):
     def close(self) -> None: ...
 
 
-class Child:
+class ChoreChild:
     """A process that does chores, seen from the host, which does not trust it."""
 
     def __init__(

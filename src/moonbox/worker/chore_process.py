@@ -114,7 +114,7 @@ class _Chores:
         keep: tuple[int, ...] = ()
         if opening is not None:
             self._state, keep = self._module.opened(*opening)
-        grants = jail.Grants(read, write, connected=bool(keep))
+        grants = jail.JailGrants(read, write, connected=bool(keep))
         config = jail.JailConfig(
             prepared=self._prepared,
             keep_fds=(*dict.fromkeys((self._read, self._write)), *keep),

@@ -21,7 +21,7 @@ import msgspec
 
 from moonbox.closing import Closing
 from moonbox.errors import ToolError, UsageError, WorkerError
-from moonbox.worker.chore_child import GONE, MIB, Child, ChoreFailed, Pipes
+from moonbox.worker.chore_child import GONE, MIB, ChoreChild, ChoreFailed, Pipes
 from moonbox.worker.jail import Layer
 from moonbox.worker.sources import ProcessSource
 
@@ -72,7 +72,7 @@ class Chores(Closing):
         self._forks = hasattr(os, "fork") if forks is None else forks
         self._room = threading.BoundedSemaphore(_MOST)
         self._lock = threading.Lock()
-        self._idle: list[tuple[Any, Child]] = []
+        self._idle: list[tuple[Any, ChoreChild]] = []
         self._closed = False
         weakref.finalize(self, _end_all, self._idle)
 
@@ -127,7 +127,7 @@ class Chores(Closing):
             self._closed = True
         _end_all(self._idle)
 
-    def _child(self, grant: Grant, fresh: bool) -> tuple[Child, tuple[Any, ...], bool]:
+    def _child(self, grant: Grant, fresh: bool) -> tuple[ChoreChild, tuple[Any, ...], bool]:
         """A child with that grant, what identifies it, and whether it was used before."""
         identity = grant.identity()
         found = None
@@ -141,7 +141,7 @@ class Chores(Closing):
                     break
         return (found, identity, True) if found is not None else (self._start(grant), identity, False)
 
-    def _give_back(self, child: Child, identity: tuple[Any, ...], fresh: bool) -> None:
+    def _give_back(self, child: ChoreChild, identity: tuple[Any, ...], fresh: bool) -> None:
         with self._lock:
             if not fresh and not self._closed:
                 self._idle.append((identity, child))
@@ -149,10 +149,10 @@ class Chores(Closing):
         if child is not None:
             child.end()
 
-    def _start(self, grant: Grant) -> Child:
+    def _start(self, grant: Grant) -> ChoreChild:
         module, arguments, packages = self._module
         alone = f"serve_alone({module!r}, {arguments!r}, {os.getpid()})"
-        child = self._forked() if self._forks else Child(Pipes(_boot(packages, alone)))
+        child = self._forked() if self._forks else ChoreChild(Pipes(_boot(packages, alone)))
         try:
             first = [module, arguments, self._memory, grant.read, grant.write, grant.opening]
             layers = child.ask(_encode(first), _START_SECONDS, MIB, self._memory)
@@ -164,7 +164,7 @@ class Chores(Closing):
             raise
         return child
 
-    def _forked(self) -> Child:
+    def _forked(self) -> ChoreChild:
         try:
             source = _zygote(os.getpid())
             source.load(self._module)
@@ -177,10 +177,10 @@ class Chores(Closing):
                     raise
         except (WorkerError, OSError) as problem:
             raise ChoreFailed(f"did not start: {problem}") from None
-        return Child(ours, source, control)
+        return ChoreChild(ours, source, control)
 
 
-def _end_all(idle: list[tuple[Any, Child]]) -> None:
+def _end_all(idle: list[tuple[Any, ChoreChild]]) -> None:
     while idle:
         idle.pop()[1].end()
 

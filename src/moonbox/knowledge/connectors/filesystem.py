@@ -91,9 +91,9 @@ class Filesystem:
         if left_out:
             raise KnowledgeError(left_out)
 
-    def _chosen(self, folder: Folder, globs: Globs, skipped: list[Scanned]) -> tuple[list[Entry], str | None]:
+    def _chosen(self, folder: Folder, globs: Globs, skipped: list[Scanned]) -> tuple[list[FileEntry], str | None]:
         """The chosen files, and what was left out where a bound was reached."""
-        chosen: list[Entry] = []
+        chosen: list[FileEntry] = []
         for count, entry in enumerate(folder.list(globs.descends)):
             if count == MAX_ENTRIES or len(chosen) + len(skipped) == MAX_FILES:
                 bound = f"{MAX_ENTRIES:,} files" if count == MAX_ENTRIES else f"{MAX_FILES:,} documents"
@@ -107,7 +107,7 @@ class Filesystem:
                 chosen.append(entry)
         return chosen, None
 
-    def _scanned(self, folder: Folder, extractor: Extractor, entry: Entry, known: Mapping[str, str]) -> Scanned:
+    def _scanned(self, folder: Folder, extractor: Extractor, entry: FileEntry, known: Mapping[str, str]) -> Scanned:
         source_id = printable(entry.path)
         if entry.size > self.max_file_size:
             return Skipped(source_id, f"larger than {self.max_file_size:,} bytes")
@@ -185,7 +185,7 @@ def _expanded(pattern: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileEntry:
     """A file as the listing found it."""
 
     path: str
@@ -206,7 +206,7 @@ class Folder:
         self._root = os.path.realpath(root)
         self._fd = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    def list(self, descends: Callable[[str], bool]) -> Iterator[Entry]:
+    def list(self, descends: Callable[[str], bool]) -> Iterator[FileEntry]:
         """Every regular file and every link, in order."""
         yield from self._list("", os.dup(self._fd), descends, 0)
 
@@ -235,7 +235,7 @@ class Folder:
     def __exit__(self, *_: object) -> None:
         os.close(self._fd)
 
-    def _list(self, prefix: str, fd: int, descends: Callable[[str], bool], depth: int) -> Iterator[Entry]:
+    def _list(self, prefix: str, fd: int, descends: Callable[[str], bool], depth: int) -> Iterator[FileEntry]:
         try:
             with os.scandir(fd) as listing:
                 entries = sorted(islice(listing, MAX_ENTRIES + 1), key=lambda entry: entry.name)
@@ -248,7 +248,7 @@ class Folder:
                             yield from self._list(path + "/", inner, descends, depth + 1)
                     elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
                         about = entry.stat(follow_symlinks=False)
-                        yield Entry(path, about.st_size, about.st_mtime_ns, entry.is_symlink())
+                        yield FileEntry(path, about.st_size, about.st_mtime_ns, entry.is_symlink())
                 except OSError as error:
                     # What is below it may still be in the store: only a scan that saw everything may remove anything.
                     raise KnowledgeError(f"cannot read {printable(path)}: {error.strerror}") from error

@@ -9,8 +9,8 @@ import msgspec
 
 from moonbox.closing import Closing
 from moonbox.knowledge.extract.formats import (
-    Answer,
     Extracted,
+    ReadDocument,
     Unreadable,
     declared_charset,
     decode,
@@ -61,7 +61,7 @@ class Extractor(Closing):
         if chores is None:
             chores = self._chores[kind] = Chores("moonbox.knowledge.extract.reader", kind, packages=(_module(kind),))
         try:
-            answer = msgspec.convert(chores.run(kind, data, seconds=self._seconds, answer=MAX_ANSWER), Answer)
+            answer = msgspec.convert(chores.run(kind, data, seconds=self._seconds, answer=MAX_ANSWER), ReadDocument)
         except ChoreFailed as problem:
             raise Unreadable(f"reading the file {problem.reason}") from None
         except msgspec.ValidationError:

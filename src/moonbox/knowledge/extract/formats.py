@@ -31,7 +31,7 @@ class Extracted:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReadDocument:
     """What the reading process sends: what it took out of a file, or why it could not."""
 
     extracted: Extracted | None = None

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from moonbox.knowledge.extract.formats import Answer, Extracted, Unreadable
+from moonbox.knowledge.extract.formats import Extracted, ReadDocument, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,15 +86,15 @@ def load(kind: str) -> None:
 
 
 def _read(read: Callable[[bytes], Extracted], _: None, data: bytes) -> dict[str, Any]:
-    """What `Answer` has, or why there is none."""
+    """What `ReadDocument` has, or why there is none."""
     try:
-        return asdict(Answer(read(data)))
+        return asdict(ReadDocument(read(data)))
     except Unreadable as error:
-        return asdict(Answer(error=str(error), expected=error.expected))
+        return asdict(ReadDocument(error=str(error), expected=error.expected))
     except (MemoryError, RecursionError):
         raise
     except Exception as error:  # noqa: BLE001 - a parser may raise anything on a damaged file; the answer reports it
-        return asdict(Answer(error=f"the file is damaged ({type(error).__name__}: {error})"[:300]))
+        return asdict(ReadDocument(error=f"the file is damaged ({type(error).__name__}: {error})"[:300]))
 
 
 def read_html(page: str) -> Extracted:

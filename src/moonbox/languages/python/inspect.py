@@ -17,7 +17,7 @@ MOST_NAMES = 200
 _MOST_ITEMS, _DEEPEST, _LONGEST, _MOST_TEXT = 100, 6, 2000, 200_000
 
 
-class Shown:
+class NamespaceShown:
     """Shortens values, which have so many characters together."""
 
     def __init__(self) -> None:

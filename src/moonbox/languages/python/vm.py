@@ -16,7 +16,7 @@ from types import ModuleType
 from moonbox.languages.engine import EngineLost, EngineReport
 from moonbox.languages.python.answers import ScriptCalls, Stopped
 from moonbox.languages.python.encode import CannotLeave, Encoder, TooLarge
-from moonbox.languages.python.inspect import MOST_NAMES, Shown, told
+from moonbox.languages.python.inspect import MOST_NAMES, NamespaceShown, told
 from moonbox.languages.python.rewriting import METHODS, OF_CLASSES, TWIN, Rewritten, defined, rewrite
 from moonbox.languages.python.session import MontySession
 from moonbox.languages.python.typed import certain_findings
@@ -119,7 +119,7 @@ class MontyVM:
         self._run_number, chunk = 0, _chunk(number)  # what it prints then is not the run's
         problem = self._session.abandon(self._step)
         frames, _ = self._frames(problem.traceback() if hasattr(problem, "traceback") else [], [])
-        values, shown = {}, Shown()
+        values, shown = {}, NamespaceShown()
         for name, kind in self._kinds()[:MOST_NAMES]:
             values[name] = f"<{kind}>"
             with suppress(self._monty.MontyError, RuntimeError, Stopped, CannotLeave, TooLarge):

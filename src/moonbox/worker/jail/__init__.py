@@ -17,7 +17,7 @@ import os
 
 from moonbox.worker.jail.companion import Companion, combined
 from moonbox.worker.jail.config import LAYERS, WHOLE_JAIL, JailConfig, PreparedJail, prepare
-from moonbox.worker.jail.grants import Grants
+from moonbox.worker.jail.grants import JailGrants
 from moonbox.worker.jail.layers import Layer, enforce, outcomes
 from moonbox.worker.jail.native import native_form
 from moonbox.worker.jail.process import describe_exit
@@ -27,8 +27,8 @@ __all__ = [
     "LAYERS",
     "WHOLE_JAIL",
     "Companion",
-    "Grants",
     "JailConfig",
+    "JailGrants",
     "Layer",
     "PreparedJail",
     "after_threads",

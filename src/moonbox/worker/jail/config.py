@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
-    from moonbox.worker.jail.grants import Grants
+    from moonbox.worker.jail.grants import JailGrants
     from moonbox.worker.jail.layers import Layer
     from moonbox.worker.jail.libc import Libc
 
@@ -143,7 +143,7 @@ class JailConfig:
         cpu_seconds: int | None = None,
         beside: int | None = None,
         used: int | None = None,
-        grants: Grants | None = None,
+        grants: JailGrants | None = None,
     ) -> None:
         _check(keep_fds, memory, memory_slack, cpu_seconds)
         self.parent_pid = parent_pid

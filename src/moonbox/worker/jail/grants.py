@@ -21,7 +21,7 @@ _RULE = struct.Struct("=Qi")
 _WRITE_FILE, _READ_FILE, _READ_DIR, _REMOVE_FILE, _MAKE_REG, _TRUNCATE = 1 << 1, 1 << 2, 1 << 3, 1 << 5, 1 << 8, 1 << 14
 
 
-class Grants:
+class JailGrants:
     """The files and folders that a chore may read or also write, and whether it holds a connection."""
 
     __slots__ = ("connected", "read", "write")

@@ -12,7 +12,7 @@ TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from moonbox.worker.jail.grants import Grants
+    from moonbox.worker.jail.grants import JailGrants
 
 MIB = 1024 * 1024
 DESCRIPTORS = 64
@@ -55,7 +55,7 @@ def limit_cpu(seconds: int | None) -> Step:
     return Step(Layer("cpu-limit", True, detail), _lower("RLIMIT_CPU", seconds, seconds + 1))
 
 
-def limit_files(descriptors: int, grants: Grants | None = None) -> Step:
+def limit_files(descriptors: int, grants: JailGrants | None = None) -> Step:
     """No new descriptors and no file contents, unless files are granted.
 
     The descriptor limit equals the number kept, not zero: `poll` refuses more entries than the limit.

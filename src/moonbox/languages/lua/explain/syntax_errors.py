@@ -21,7 +21,7 @@ _OPERATORS = frozenset({"!=", "!==", "===", "&&", "||", "+=", "-=", "*=", "/=", 
 """What no line of Lua has, so that all of them can be named at once."""
 
 
-class Finding(NamedTuple):
+class ExplainedSyntax(NamedTuple):
     """What is known about an error's place and cause."""
 
     message: str
@@ -30,7 +30,7 @@ class Finding(NamedTuple):
     hint: str | None = None
 
 
-def explain_syntax(listing: Listing, message: str, line: int | None) -> Finding:
+def explain_syntax(listing: Listing, message: str, line: int | None) -> ExplainedSyntax:
     """A syntax error that Lua reported for that line (its "near" part still in the message)."""
     what, _, near = message.rpartition(" near ")
     failure = _failure(listing) if what else None
@@ -39,7 +39,7 @@ def explain_syntax(listing: Listing, message: str, line: int | None) -> Finding:
         line = int(named[1]) if named else line
         columns = [token.column for token in listing.words(line) if f"'{token.text}'" == near]
         column = columns[0] if len(columns) == 1 else None
-        return Finding(_shortened(what, near) if what else message, line, column, message_hint(message))
+        return ExplainedSyntax(_shortened(what, near) if what else message, line, column, message_hint(message))
     token = failure.token
     if token.kind != "bad" and token.text.isprintable():  # of others Lua says more
         what, near, line = failure.text, token.text if token.kind == "eof" else f"'{token.text}'", token.last_line
@@ -48,10 +48,14 @@ def explain_syntax(listing: Listing, message: str, line: int | None) -> Finding:
     column = token.column if token.line == line else None
     advice = find_slip(listing, failure, near) or find_structure(listing, failure)
     if advice is None:
-        return Finding(message, line, column)
+        return ExplainedSyntax(message, line, column)
     others = _elsewhere(listing, failure) if _trusted(listing, failure) else ""
     hint = f"{advice.text} (also {others})" if others else advice.text
-    return Finding(message, line, column, hint) if advice.line is None else Finding(message, *advice[1:], hint)
+    return (
+        ExplainedSyntax(message, line, column, hint)
+        if advice.line is None
+        else ExplainedSyntax(message, *advice[1:], hint)
+    )
 
 
 def _failure(listing: Listing) -> Failure | None:
