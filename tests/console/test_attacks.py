@@ -202,9 +202,10 @@ def test_what_a_script_prints_calls_and_returns_stays_text(page: Page) -> None:
     expect(page.locator("#status")).to_contain_text("ok")
     unfold(page)
     readable(page)
-    rows = page.locator("#timeline .tl-row")
+    body = page.locator("#timeline .tl-body")
     for number, name in enumerate(PAYLOADS):
-        rows.nth(2 * number).hover()
+        body.evaluate("(body, top) => { body.scrollTop = top; }", 2 * number * 24)  # which draws the rows around it
+        page.locator(f'#timeline .tl-row[data-index="{2 * number + 1}"]').hover()
         expect(page.locator(".tl-card h3")).to_have_text(f"{2 * number + 1}. fail_{name}")
         readable(page, name)
     page.get_by_role("tab", name="Model sees").click()

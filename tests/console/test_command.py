@@ -39,8 +39,9 @@ def made(folder: Path, visitor: Visitor) -> Iterator[tuple[subprocess.Popen[str]
         text=True,
         check=True,
     )
-    _, command, *arguments = shlex.split(told.stdout.splitlines()[-1])
+    _, command, *arguments = shlex.split(told.stdout.replace("\\\n", " ").splitlines()[-1])
     arguments = [str(ROOT / each) if each.startswith("examples/") else each for each in arguments]
+    (folder / ".venv").mkdir()  # where its journal is
     with started(folder, command, *arguments) as (process, address):
         visitor.home = address.partition("/console/")[0]
         visitor.page.goto(address)

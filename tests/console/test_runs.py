@@ -358,9 +358,11 @@ def test_neighbours_of_the_same_session_and_the_playground_are_linked(visitor: V
     page = visitor.enter(console, f"runs/{9:032x}")
     page.keyboard.press("[")
     expect(page).to_have_url(re.compile(f"{8:032x}$"))
+    expect(page.locator('html[data-live="live"]')).to_be_visible()
     expect(page.locator('a[rel="prev"]')).to_have_count(0)
     page.keyboard.press("]")
     expect(page).to_have_url(re.compile(f"{9:032x}$"))
+    expect(page.locator('html[data-live="live"]')).to_be_visible()  # from now on it hears keys
     page.keyboard.press("o")
     expect(page.locator("#editor textarea")).to_have_value(record(9).source)
 

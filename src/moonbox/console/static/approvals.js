@@ -41,9 +41,9 @@ function line(answer) {
     ...changed.map(([name, before, after]) => h("span", {}, " · ", h("code", {}, name), " ", h("del", {}, before), " → ", h("ins", {}, after))),
     fields.length && !changed.length ? h("span", { class: "dim" }, ` · ${brief(fields)}`) : null,
     h("span", { class: "dim" }, ` · ${when(answered)}`),
-    run ? [" · ", h("a", { href: `/console/runs/${encodeURIComponent(run)}` }, `run ${run.slice(0, 8)}`)] : null,
   ];
-  return h("li", {}, fields.length ? h("details", {}, h("summary", {}, told), h("div", { class: "tree" }, fields.map(([name, value]) => node(name, value, false)))) : told);
+  const whole = fields.length ? h("details", {}, h("summary", {}, told), h("div", { class: "tree" }, fields.map(([name, value]) => node(name, value, false)))) : h("p", {}, told);
+  return h("li", {}, whole, run ? h("a", { href: `/console/runs/${encodeURIComponent(run)}` }, `run ${run.slice(0, 8)}`) : null);
 }
 
 function show({ pending, answered }) {
