@@ -11,7 +11,8 @@ k = d.keys()
 {"k": k, "text": str(k)}
 # next run
 # error: runtime
-# message: value[0][1] is a itertools._grouper, which cannot leave the script: write list(x)
+# message: value[0][1] is an itertools._grouper, which cannot leave the script: write list(x)
+# line: 5
 import itertools
 list(itertools.groupby([1, 1, 2]))
 # next run

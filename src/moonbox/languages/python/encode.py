@@ -18,14 +18,21 @@ _INTEGERS = 1 << 63
 _NODES_FOR_EACH = 20  # elements that a value may have in all, for each that one list may have
 _LONGEST = 500  # characters of a key that a message quotes
 _MOST_QUESTIONS = 1000
-_TEXTS = ("<", "dict_", "range(", "slice(", "re.compile(", "functools.partial(")
+_TYPES = "int|float|str|bytes|bool|complex|list|dict|set|frozenset|tuple|type|None"
+_TEXTS = (
+    *("<", "dict_", "range(", "slice(", "re.compile(", "functools.partial(", "Context(", "Field(", "typing."),
+    *_TYPES.split("|"),
+)
 _NO_DATA = re.compile(  # what Monty's client makes of values that are none: only Monty knows whether it is a text
-    r"<(?P<kind>function|coroutine|module|built-in function|bound method)\b.{1,200}>"
-    r"|<(?P<object>[\w.]+) (?:\S+ )?(?:object\b|@).{0,9999}>"
+    r"<(?P<kind>(?:built-in )?function|coroutine)(?: object)? '?[\w.<>]+'?(?: at 0x[0-9a-f]+)?>"
+    r"|<(?P<method>bound method)\b.{0,200}>|<(?P<named>module|class) '[\w.]+'>|<(?P<together>gather)\(\d+\)>"
+    r"|<(?P<object>[\w.]+)(?: [\w.]+)? object(?:; .{0,9999}| (?:at|@) 0x[0-9a-f]+)?>"
     r"|(?P<view>dict_(?:keys|values|items))\(\[.*\]\)|(?P<range>range)\(-?\d+, -?\d+(?:, -?\d+)?\)"
-    r"|(?P<other>slice|re\.compile|functools\.partial)\(.{0,9999}\)",
+    r"|(?P<other>slice|re\.compile|functools\.partial|Context|Field)\(.{0,9999}\)"
+    rf"|(?P<type>typing\.\w+(?:\[.{{1,999}}\])?|(?:{_TYPES})(?:\[.{{1,999}}\]|\b.{{0,999}} \| .{{1,999}}))",
     re.DOTALL,
 )
+_CLASS = "a class (write type(x).__name__ for its name)"
 _dump = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
 
@@ -92,6 +99,8 @@ class Encoder:
 
     def _object(self, value: Any, path: _Path, depth: int) -> Any:
         """Dates, paths and instances of classes as the data that they stand for."""
+        if isinstance(value, type):
+            raise CannotLeave(f"{_written(path)} is {_CLASS}, which cannot leave the script")
         if hasattr(value, "isoformat"):
             return value.isoformat()
         if hasattr(value, "total_seconds"):
@@ -101,18 +110,15 @@ class Encoder:
             return self._mapping(value.attributes, path, depth + 1, of_object=True)
         if name in ("Decimal", "UUID") or hasattr(value, "__fspath__"):
             return str(value)
-        what = {
-            "type": "a class (write type(x).__name__ for its name)",
-            "MontyStdTypeProxy": "a function",
-            "ExternalModule": "a module",
-        }.get(name, name)
+        what = {"MontyStdTypeProxy": "a function", "ExternalModule": "a module"}.get(name, name)
         raise CannotLeave(f"{_written(path)} is {what}, which cannot leave the script")
 
     def _shown(self, value: str, found: re.Match[str], path: _Path, depth: int) -> Any:
         """A text, or what Monty's client shows as that text."""
         self._questions += 1
-        answer = self._ask(_place(path)) if self._questions <= _MOST_QUESTIONS else None
-        kind, elements = answer if isinstance(answer, list) else ("", None)
+        if self._questions > _MOST_QUESTIONS:
+            return self._text(value, path)  # so many are texts
+        kind, elements = self._ask(_place(path)) or ("str" if found["type"] else "", None)
         if kind == "str":
             return self._text(value, path)
         if isinstance(elements, list):
@@ -120,7 +126,8 @@ class Encoder:
         what = next(each for each in found.groups() if each)
         instead = f": write list({_last(path)})" if "iter" in what or found["view"] or found["range"] else ""
         instead = ": await it" if what == "coroutine" else instead
-        raise CannotLeave(f"{_written(path)} is a {what}, which cannot leave the script{instead}")
+        what = _CLASS if what == "class" else f"{'an' if what[0] in 'aeiou' else 'a'} {what}"
+        raise CannotLeave(f"{_written(path)} is {what}, which cannot leave the script{instead}")
 
     def _text(self, value: str, path: _Path) -> str:
         size = len(value) if value.isascii() else len(value.encode("utf-8", "replace"))

@@ -69,6 +69,8 @@ class Rewritten(Places):
         """Whether errors that leave a `try` are noted."""
         self.value = ""
         """The name of the script's value."""
+        self.value_line = 0
+        """The line of the original that gives the value."""
 
 
 def rewrite(
@@ -80,7 +82,7 @@ def rewrite(
         return Rewritten(source)
     try:
         return _rewritten(source, tree, is_tool, modules, number, taken)
-    except (RecursionError, MemoryError, ValueError):
+    except (RecursionError, MemoryError, ValueError, SyntaxError):
         return Rewritten(source)
 
 
@@ -99,6 +101,7 @@ def _rewritten(
         return written not in own and is_tool(written)
 
     done = Rewritten(source)
+    done.value_line = tree.body[-1].lineno if tree.body else 0
     done.has_tools = any(is_called(dotted(each.func)) for each in _calls(tree))
     tries = [node.body for node in nodes if isinstance(node, ast.Try) and node.handlers]
     done.caught = {line for body in tries for line in range(body[0].lineno, (body[-1].end_lineno or 0) + 1)}
@@ -269,11 +272,7 @@ class _Rewriter(ast.NodeTransformer):
         parts: list[ast.stmt] = []
         for target in flat:
             if isinstance(target, ast.Subscript):
-                key = self.visit(target.slice)
-                if isinstance(key, ast.Slice):
-                    key = call(
-                        "_slice", *(each or ast.Constant(value=None) for each in (key.lower, key.upper, key.step))
-                    )
+                key = _as_value(self.visit(target.slice))
                 parts.append(self._new(ast.Expr(value=call("_delete", self.visit(target.value), key)), target))
             elif isinstance(target, ast.Name):
                 parts.append(self._new(ast.Expr(value=name(target.id)), target))
@@ -360,6 +359,8 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(node.value, ast.Name) and node.value.id in self._errors and node.attr in _OF_FAILURES:
             return self._new(call("_of_error", node.value, ast.Constant(value=node.attr)), node)
         self.generic_visit(node)
+        if node.attr == "__class__":
+            return self._new(call("_type", node.value), node)
         return self._method(node) if node.attr in _ANY_METHOD else node
 
     def _method(self, node: ast.Attribute) -> Any:
@@ -378,7 +379,7 @@ class _Rewriter(ast.NodeTransformer):
             node.args[0] = self._as_coroutine(node.args[0])
         node.args = [self.visit(argument) for argument in node.args]
         node.keywords = [self.visit(word) for word in node.keywords]
-        if isinstance(function, ast.Attribute):
+        if isinstance(function, ast.Attribute) and function.attr != "__class__":
             function.value = self.visit(function.value)
             if isinstance(function.value, ast.Name) and self._is_unbound_method(function.value.id, function.attr):
                 node.func = self._method(function)
@@ -439,6 +440,15 @@ class _Rewriter(ast.NodeTransformer):
         self._function(self._new(definition, function), is_coroutine=True)
         self._before.append(definition)
         return placed(name(definition.name), function)  # type: ignore[no-any-return]
+
+
+def _as_value(key: ast.expr) -> ast.expr:
+    """What stands in brackets, outside of them: a slice is written as a call."""
+    if isinstance(key, ast.Tuple):
+        key.elts = [_as_value(each) for each in key.elts]
+    if isinstance(key, ast.Slice):
+        return call("_slice", *(each or ast.Constant(value=None) for each in (key.lower, key.upper, key.step)))
+    return key
 
 
 def _bound(nodes: list[ast.AST]) -> set[str]:

@@ -176,10 +176,9 @@ class MontyVM:
         self._output = []
         began = time.thread_time()
         self._calls.begin(encoder)
+        text = source.decode("utf-8", "replace")
+        script = self._script = rewrite(text, self._calls.is_tool, self._ours, number, self._names)
         try:
-            script = self._script = rewrite(
-                source.decode("utf-8", "replace"), self._calls.is_tool, self._ours, number, self._names
-            )
             value = self._execute(script, number, seed)
             self._run_number = 0
             if self._calls.refused:
@@ -188,10 +187,9 @@ class MontyVM:
             report.kept = self._keep(number, value, len(report.values))
         except Stopped:
             report.kind, report.limit = "stop", self._stop()
-        except TooLarge as problem:
-            report.kind, report.limit, report.message = "stop", problem.limit, str(problem).encode()
-        except CannotLeave as problem:
-            report.kind, report.message = "runtime", str(problem).encode()
+        except (TooLarge, CannotLeave) as problem:
+            report.kind, report.limit = ("stop", problem.limit) if isinstance(problem, TooLarge) else ("runtime", "")
+            report.message, report.extra = str(problem).encode(), b'{"line":%d}' % script.value_line
         except _WrongTypes as problem:
             self._report_types(report, problem)
         except self._monty.MontyCrashedError:
