@@ -17,9 +17,8 @@ mkdirSync(dist);
 const languages = execFileSync(python, [join(root, "scripts/languages.py")], { maxBuffer: 1 << 26, encoding: "utf8" });
 // Modules that both packages need, translated.
 const translated = join(root, "build/python");
-const SHARED = ["suggest", "check.checker", "check.tools", "languages.lua.explain.compose", "languages.lua.syntax.listing", "languages.rhai.vocabulary"];
 rmSync(translated, { recursive: true, force: true });
-execFileSync(python, ["-m", "translate", translated, ...SHARED.map((name) => `moonbox.${name}`)], {
+execFileSync(python, ["-m", "translate", translated], {
   stdio: "inherit", env: { ...process.env, PYTHONPATH: join(root, "scripts") },
 });
 const { version } = JSON.parse(languages);

@@ -50,6 +50,16 @@ class Clip:
         return self._front[: left - tail] + note(self.total - left, self.total) + self._back[-tail:]
 
 
+def json_in(text: str) -> Any:
+    """The table or list that a text is as JSON; None for any other text."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
 def pieces(value: Any, *, whole: bool = False, exact: bool = False) -> Iterator[str]:
     """The value as JSON in parts: sorted keys, no spaces, readable characters; bytes as escaped text, NaN as NaN.
 

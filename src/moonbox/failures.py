@@ -16,8 +16,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from moonbox.compact import json_in
 from moonbox.errors import ToolError
-from moonbox.values import json_in
 from moonbox.wording import one_line
 
 if TYPE_CHECKING:

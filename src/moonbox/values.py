@@ -27,7 +27,6 @@ string or integer keys as a dict.
 from __future__ import annotations
 
 import enum
-import json
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import chain, islice
@@ -375,16 +374,6 @@ def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, dict):
         return {change(key): mapped(item, change) for key, item in value.items()}
     return change(value)
-
-
-def json_in(text: str) -> Any:
-    """The table or list that a text is as JSON; None for any other text."""
-    if text.lstrip()[:1] not in ("{", "["):
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def text_or_bytes(data: bytes) -> str | bytes:

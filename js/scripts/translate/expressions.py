@@ -25,6 +25,7 @@ _OPERATORS = {
 }  # fmt: skip
 _ORDER = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
 _SIGNS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_OF_OBJECTS = {"__dict__": "attributes", "__name__": "name_of"}
 _LARGEST = 2**53
 
 
@@ -161,6 +162,8 @@ class Expressions:
                 return f"$.unbound({mangled(value.id)}, {json.dumps(node.attr)})"
             if alias is not None:
                 return f"{mangled(value.id)}.{mangled(node.attr)}"
+        if node.attr in _OF_OBJECTS:
+            return f"$.{_OF_OBJECTS[node.attr]}({self.value(value)})"
         if self._may_be_bound(node.attr):
             return f"$.bound({self.value(value)}, {json.dumps(node.attr)})"
         return f"{self.value(value)}.{node.attr}"
@@ -187,6 +190,8 @@ class Expressions:
         )
 
     def _subscript(self, node: ast.Subscript) -> str:
+        if isinstance(node.value, ast.Name) and node.value.id == "Literal":
+            return f"$.T({self.values(node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice])})"
         value = self.value(node.value)
         if isinstance(node.slice, ast.Slice):
             parts = [node.slice.lower, node.slice.upper, node.slice.step]

@@ -319,8 +319,18 @@ class Statements(Patterns):
             return f"get {node.name}() {{\n  {keep}\n  return this[{own}];\n}}"
         if "staticmethod" in marks:
             return f"static {star}{node.name}{self.function(node.args, node.body)}"
+        if marks and "classmethod" not in marks:
+            return self._described(node, known)
         static = "static " if "classmethod" in marks else ""
         return f"{static}{star}{node.name}{self.function(node.args, node.body, bound=True)}"
+
+    def _described(self, node: ast.FunctionDef, known: Class) -> str:
+        """A method that a decorator of its module makes a descriptor of."""
+        if len(node.decorator_list) != 1 or not isinstance(mark := node.decorator_list[0], ast.Name):
+            raise Untranslatable(node, "a method with these decorators")
+        made = f"new {mangled(mark.id)}" if self.module.resolve_class(mark.id) else mangled(mark.id)
+        function = f"$.named({json.dumps(node.name)}, function {self.function(node.args, node.body)})"
+        return f"static {{ $.described(this, {json.dumps(node.name)}, {made}({function})); }}"
 
     # Modules
 
@@ -346,12 +356,19 @@ class Statements(Patterns):
         if isinstance(node, ast.AnnAssign) and "TypeAlias" in ast.unparse(node.annotation):
             return True
         made = node.value if isinstance(node, ast.Assign) else None
+        if isinstance(made, ast.BinOp) and isinstance(made.op, ast.BitOr) and isinstance(made.left, ast.Subscript):
+            made = made.left  # `frozenset[str] | None`
         first = next((part.id for part in ast.walk(made) if isinstance(part, ast.Name)), "") if made is not None else ""
         if isinstance(made, ast.Subscript) and first in ("tuple", "dict", "list", "frozenset"):
             return True
-        if not isinstance(made, ast.Call) and self.module.imported.get(first, ("",))[0] in (
-            "typing",
-            "collections.abc",
+        if (
+            first != "Literal"
+            and not isinstance(made, ast.Call)
+            and self.module.imported.get(first, ("",))[0]
+            in (
+                "typing",
+                "collections.abc",
+            )
         ):
             return True
         return (isinstance(made, ast.Call) and ast.unparse(made.func) in _TYPE_MAKERS) or (

@@ -38,3 +38,10 @@ export class ScriptError extends own.ScriptError {
 export class ArgumentError extends own.ArgumentError {}
 export class ToolDefinitionError extends own.ToolDefinitionError {}
 export class UsageError extends own.UsageError {}
+
+/** Python's ToolError(message, *, code, retryable, data, tool). */
+export class ToolError extends own.ToolError {
+  constructor(message: string, code?: string, retryable?: boolean, data?: unknown, tool?: string) {
+    super(message, { code, retryable, data, tool });
+  }
+}

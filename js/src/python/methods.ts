@@ -275,9 +275,15 @@ export function callable_(value: Any): boolean {
   return typeof value === "function";
 }
 
-/** What tells objects apart: themselves. */
+const ids = new WeakMap<object, number>();
+let lastId = 0;
+
+/** What tells objects apart. */
 export function id_(value: Any): Any {
-  return value;
+  if (typeof value !== "object" || value === null) return value;
+  const known = ids.get(value);
+  if (known === undefined) ids.set(value, (lastId += 1));
+  return known ?? lastId;
 }
 
 export function ord_(mark: string): number {
@@ -308,3 +314,22 @@ export const types: Record<string, Any> = {
 };
 
 export { at, len_ };
+
+/** A property of a class by Python's protocol: `descriptor.__get__(object, class)`, until the object has its own. */
+export function described(owner: Any, name: string, descriptor: Any): void {
+  Object.defineProperty(owner.prototype, name, { get() { return descriptor.__get__(this, owner); }, configurable: true });
+}
+
+/** `object.__dict__`, for what is set there. */
+export function attributes(object: Any): Any {
+  return { __setitem__: (name: string, value: Any) => void Object.defineProperty(object, name, { value, enumerable: true }) };
+}
+
+/** A function with its name, which a bundler may change. */
+export function named(name: string, call: Any): Any {
+  return Object.defineProperty(call, "name", { value: name });
+}
+
+export function name_of(value: Any): string {
+  return value.name;
+}

@@ -181,4 +181,7 @@ export const msgspec_structs = {
 export const msgspec = { structs: msgspec_structs };
 
 /** One thread: nothing to wait for. */
-export const threading = { Lock: () => null };
+export const threading = { Lock: () => null, RLock: () => null };
+
+/** A Literal is the tuple of its values. */
+export const typing = { get_args: (literal: Tuple) => literal };

@@ -452,6 +452,7 @@ export function at(container: Any, key: Any): Any {
 export function set(container: Any, key: Any, value: Any): Any {
   if (container instanceof Map) container.set(key, value);
   else if (Array.isArray(container)) container[key < 0 ? container.length + key : key] = value;
+  else if (container.__setitem__ !== undefined) container.__setitem__(key, value);
   else container[key] = value;
   return value;
 }

@@ -1,7 +1,7 @@
 /** Binding: a call's arguments, named or positional, made into one validated object. */
 
 import * as python from "#python/schema/problems.js";
-import { SchemaDocument } from "#python/schema/document.js";
+import { SchemaNode } from "#python/schema/tree.js";
 import { ArgumentError, ToolDefinitionError } from "../errors.js";
 import { fromEntries, setField } from "../json.js";
 import { T } from "../python/values.js";
@@ -28,7 +28,7 @@ export class Binder {
 
   constructor(readonly parameters: SchemaObject) {
     this.document = new Document(close(parameters));
-    this.described = new SchemaDocument(this.document.root);
+    this.described = new SchemaNode(this.document.root);
     let effort: number;
     try {
       effort = this.document.effort();

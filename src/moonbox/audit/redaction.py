@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from moonbox.audit.literals import LiteralRedaction, folded
 from moonbox.audit.records import changed, repacked
 from moonbox.audit.source_literals import redact_source
+from moonbox.compact import json_in
 from moonbox.errors import UsageError
-from moonbox.values import json_in, mapped
+from moonbox.values import mapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -54,8 +54,11 @@ def _field_of(walk: Walk, base: v.Data, node: p.Field) -> v.Value:
         return None
     if kinds == v.OBJECT:
         if facts.listed:  # a tool may return more than it declares, an object of a subclass for example
-            report = walk.error if facts.closed and not base.learned else walk.note
-            report(node.key, *_unknown_field(base, facts, name), field=name)
+            message, hint = _unknown_field(base, facts, name)
+            if facts.closed and not base.learned:
+                walk.error(node.key, message, hint, field=name)
+            else:
+                walk.note(node.key, message, hint, field=name)
             return None
         return base.part(facts.rest)
     if kinds == v.LIST:

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from moonbox.compact import json_in
 from moonbox.schema.tree import kind_of
-from moonbox.values import json_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

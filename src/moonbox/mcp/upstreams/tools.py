@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 
 from moonbox.audit.sinks import default_path
+from moonbox.compact import json_in
 from moonbox.errors import ArgumentError, ConversionError, ToolDefinitionError, ToolError, UsageError
 from moonbox.mcp.upstreams.offers import EMPTY, Offers
 from moonbox.mcp.upstreams.records import Records, record_name
 from moonbox.media import Media, MediaStore
 from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool
-from moonbox.values import json_in
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
