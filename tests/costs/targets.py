@@ -16,7 +16,7 @@ from moonbox.audit.reports import timeline_text
 from moonbox.codemode.catalog import make_catalog, rough_tokens
 from moonbox.compact import short
 from moonbox.errors import ScriptError
-from moonbox.knowledge.extract.formats import decode, read_markdown, read_rst
+from moonbox.knowledge.extract.plain import decode, read_markdown, read_rst
 from moonbox.knowledge.extract.reader import read_html
 from moonbox.knowledge.search import parse_query
 from moonbox.knowledge.text import chunk_text, clean

@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moonbox.knowledge.extract.extractor import Extractor
-from moonbox.knowledge.extract.formats import (
-    Unreadable,
-    declared_charset,
-    decode,
-    kind_of,
-    kind_of_type,
-    read_markdown,
-    read_rst,
-)
+from moonbox.knowledge.extract.formats import Unreadable, kind_of, kind_of_type
+from moonbox.knowledge.extract.plain import declared_charset, decode, read_markdown, read_rst
 from moonbox.knowledge.extract.reader import read_html
 
 from .pdfs import pdf
@@ -79,7 +72,7 @@ def test_kinds() -> None:
         "rst",
     ]
     types = ("text/html; charset=x", "text/markdown", "text/csv", "application/pdf", "image/png", "")
-    assert [kind_of_type(name) for name in types] == ["html", "markdown", "text", "pdf", None, None]
+    assert [kind_of_type(name) for name in types] == ["html", "markdown", "csv", "pdf", None, None]
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_links_are_followed_only_to_files_inside(root: Path, tmp_path: Path) -> 
     assert names(scanned) == ["a/real.md", "absolute.md", "chain.md", "inside.md"]
     assert {one.body for one in scanned if isinstance(one, Item)} == {"real"}
     skipped = [one.source_id for one in scanned if isinstance(one, Skipped)]
-    assert skipped == ["dots.md", "loop.md", "outside.md", "sibling.md", "through.md"]
+    assert skipped == ["dots.md", "loop.md", "outside.md", "sibling.md", "through.md", "folder"]
 
 
 def test_a_folder_exchanged_for_a_link_after_the_listing_is_not_followed(root: Path, tmp_path: Path) -> None:

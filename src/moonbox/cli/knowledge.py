@@ -85,8 +85,7 @@ def search(
         if hits:
             _print_hits(hits)
         else:
-            empty = base.stats().documents == 0
-            typer.echo("nothing found" + ("; the knowledge base is empty: run `moonbox sync` first" if empty else ""))
+            typer.echo("nothing found")
 
 
 def get(
@@ -209,8 +208,8 @@ def _print_report(report: SyncReport) -> None:
         if count
     ]
     documents = counted(report.documents, "document")
-    what = ", ".join(changes) or "no changes"
-    typer.echo(f"{visible(report.source)}: {documents} ({what}) in {seconds(report.seconds)}")
+    what = "failed" if report.error is not None else "no changes"
+    typer.echo(f"{visible(report.source)}: {documents} ({', '.join(changes) or what}) in {seconds(report.seconds)}")
     for note in report.notes:
         typer.echo(f"  {visible(note)}", err=True)
     for problem in report.problems[:SHOWN_PROBLEMS]:

@@ -88,7 +88,10 @@ class KnowledgeBase(Closing):
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
             raise UsageError(f"limit must be an integer from 1 to {MAX_LIMIT}, not {limit!r}")
         request = SearchRequest(query, limit, self._chosen(source), marks)
-        return search(self._database, self._embedder, request, mode)
+        hits = search(self._database, self._embedder, request, mode)
+        names = [source] if isinstance(source, str) else source
+        hits.notes += tuple(self._without_documents(names))
+        return hits
 
     def get(self, id: str) -> Document:
         """One document with its chunks, by the id that a search gave: "source:source_id"."""
@@ -180,6 +183,17 @@ class KnowledgeBase(Closing):
         self._database.close()
         getattr(self._embedder, "close", lambda: None)()
 
+    def _without_documents(self, names: Sequence[str] | None) -> Iterator[str]:
+        """What there is to say of the sources in which nothing can be found."""
+        with self._database.reading() as db:
+            numbers = dict(_numbers(db))
+            for name in dict.fromkeys((*self._sources, *numbers) if names is None else names):
+                number = numbers.get(name)
+                sql = "SELECT 1 FROM documents WHERE source = ? LIMIT 1"
+                if number is None or not db.execute(sql, (number,)).fetchone():
+                    info = _source_info(db, number, name, name in self._sources)
+                    yield f"the source {name!r} has no documents" + "".join(f"; {note}" for note in info.notes[:1])
+
     def _chosen(self, source: str | Sequence[str] | None) -> list[int] | None:
         """The numbers of the sources; one that was never synchronised has none."""
         if source is None:
@@ -231,7 +245,7 @@ def _storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _source_info(db: sqlite3.Connection, number: int, name: str, configured: bool) -> SourceInfo:
+def _source_info(db: sqlite3.Connection, number: int | None, name: str, configured: bool) -> SourceInfo:
     (documents,) = db.execute("SELECT count(*) FROM documents WHERE source = ?", (number,)).fetchone()
     row = db.execute(
         "SELECT status, coalesce(finished_at, started_at), report FROM sync_runs"
@@ -266,7 +280,10 @@ def knowledge_tools(base: KnowledgeBase | UnusableKnowledge) -> list[Tool]:
             source: Only this source.
         """
         with _as_tool_errors():
-            return base.search(query, mode, limit, source)
+            hits = base.search(query, mode, limit, source)
+            if not hits and hits.notes:
+                raise ToolError(f"nothing found; {'; '.join(hits.notes)}", code="not_found")
+            return hits
 
     def get(id: str) -> Document:
         """One document by the id that search gave: its whole text is `body`, its passages are `chunks`.

@@ -93,6 +93,8 @@ class Skipped:
     source_id: str
     reason: str
     """Use the same words for all items of a kind: the report counts equal reasons."""
+    count: int = 1
+    """How many items this stands for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,12 +183,15 @@ class _Sync:
         with self.database.reading() as db:
             (documents,) = db.execute("SELECT count(*) FROM documents WHERE source = ?", (self.source,)).fetchone()
         numbers = self._numbers()
+        reasons = self.reasons.most_common(KEPT_REASONS)
+        if others := self.reasons.total() - sum(count for _, count in reasons):
+            reasons.append(("other reasons", others))
         return SyncReport(
             self.name,
             problems=tuple(self.problems),
             problem_count=numbers.pop("problems"),
             notes=(
-                *(f"{count:,} skipped: {reason}" for reason, count in self.reasons.most_common(KEPT_REASONS)),
+                *(f"{count:,} skipped: {reason}" for reason, count in reasons),
                 *(f"ignored in {counted(n, 'item')}: {key}" for key, n in self.ignored.most_common(KEPT_REASONS)),
                 *self.notes,
             ),
@@ -207,9 +210,9 @@ class _Sync:
             case Total(count):
                 self._total = count
                 return
-            case Skipped(source_id, reason):
-                self.counts["skipped"] += 1
-                self.reasons[reason] += 1
+            case Skipped(source_id, reason, count):
+                self.counts["skipped"] += count
+                self.reasons[reason] += count
             case Failed(source_id, message):
                 self._seen.add(source_id)
                 self._problem(source_id, message)

@@ -22,7 +22,7 @@ from moonbox.knowledge.records import Failed, Item, KnowledgeError, Skipped, Tot
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from moonbox.knowledge.extract.formats import Kind
     from moonbox.knowledge.records import Scanned
@@ -36,16 +36,17 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC  # opening a named pipe must not wait
 MAX_ENTRIES = 1_000_000
 MAX_FILES = 100_000
+MOST_REASONS = 30
 DOCUMENTS = (
     "*.md", "*.markdown", "*.mdown", "*.mkd", "*.mdx", "*.txt", "*.text", "*.rst", "*.adoc", "*.asciidoc", "*.org",
-    "*.tex", "*.html", "*.htm", "*.xhtml", "*.pdf",
+    "*.tex", "*.html", "*.htm", "*.xhtml", "*.pdf", "*.docx", "*.pptx", "*.xlsx", "*.epub", "*.csv", "*.tsv",
 )  # fmt: skip
 """What is taken from a folder by default: documents, and no file that might hold a secret."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Filesystem:
-    """Files below `path`: text, Markdown, HTML and PDF."""
+    """Files below `path`: text, Markdown, HTML, PDF, office files and tables."""
 
     __pydantic_config__: ClassVar = CLOSED
 
@@ -86,6 +87,7 @@ class Filesystem:
             entries, left_out = self._chosen(folder, globs, skipped)
             yield Total(len(entries) + len(skipped))
             yield from skipped
+            yield from globs.missed()
             for entry in entries:
                 yield self._scanned(folder, extractor, entry, known)
         if left_out:
@@ -142,13 +144,34 @@ class Globs:
 
     def __init__(self, include: tuple[str, ...], exclude: tuple[str, ...] = ()) -> None:
         self._include, self._exclude = _compiled(include), _compiled(exclude)
+        self._hides = set(HIDDEN) <= {*exclude}
+        self._missed: dict[str, Skipped] = {}
 
     def chooses(self, path: str) -> bool:
-        return self._include.match_file(_on_one_line(path)) and not self._exclude.match_file(_on_one_line(path))
+        if not self._include.match_file(_on_one_line(path)):
+            ending = re.search(r"\.\w{1,10}$", path, re.ASCII)
+            return self._miss(path, f"not in include: {f'*{ending[0].lower()}' if ending else 'no ending'}")
+        if self._exclude.match_file(_on_one_line(path)):
+            return self._miss(path, "in exclude")
+        return True
 
     def descends(self, folder: str) -> bool:
         """Whether anything in a folder can be chosen."""
-        return not self._exclude.match_file(_on_one_line(folder) + "/")
+        excluded = self._exclude.match_file(_on_one_line(folder) + "/")
+        return not excluded or self._miss(folder, "a folder in exclude")
+
+    def missed(self) -> Iterable[Skipped]:
+        """The files and folders that were not chosen so far: one for each reason, with their number."""
+        return self._missed.values()
+
+    def _miss(self, path: str, reason: str) -> bool:
+        if self._hides and path.rpartition("/")[2].startswith("."):
+            reason = "the name begins with a dot"
+        if reason not in self._missed and len(self._missed) >= MOST_REASONS:
+            reason = "not in include"
+        known = self._missed.get(reason)
+        self._missed[reason] = Skipped(printable(path), reason, 1 + (known.count if known is not None else 0))
+        return False
 
 
 def _on_one_line(path: str) -> str:

@@ -85,8 +85,10 @@ class Git:
     def scan(self, known: Mapping[str, str]) -> Iterator[Scanned]:
         """Raises KnowledgeError after the last item when a bound was reached, so that nothing is removed."""
         with Repository.opened(self.path, self.ref) as repository:
-            chosen, left_out = repository.files(Globs(self.include, self.exclude), self.max_file_size)
+            globs = Globs(self.include, self.exclude)
+            chosen, left_out = repository.files(globs, self.max_file_size)
             yield Total(len(chosen))
+            yield from globs.missed()
             changed = []
             for blob in chosen:
                 if blob.mode == LINK:

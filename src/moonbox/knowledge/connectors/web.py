@@ -15,14 +15,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import unquote, urldefrag, urlsplit
 from urllib.robotparser import RobotFileParser
-from xml.parsers import expat
 
 from moonbox._version import __version__
 from moonbox.config.reader import CLOSED, positive
 from moonbox.errors import ConfigError, MoonboxError
 from moonbox.knowledge.connectors.filesystem import Globs, read_item
 from moonbox.knowledge.extract.extractor import Extractor
-from moonbox.knowledge.extract.formats import kind_of, kind_of_type
+from moonbox.knowledge.extract.formats import Unreadable, kind_of, kind_of_type
 from moonbox.knowledge.records import Failed, KnowledgeError, Skipped, Total, Unchanged
 from moonbox.net.addresses import InvalidURL, NetError, parse_target
 from moonbox.net.client import Client, PublicAddresses, Request, Response, read_body
@@ -39,8 +38,6 @@ GONE = (404, 410)
 _ELSEWHERE = "on another host than the sitemap that lists it"
 _HEADERS = {"user-agent": f"moonbox/{__version__}", "accept": "text/html, text/plain, application/pdf, */*;q=0.5"}
 MAX_UNPACKED = 50_000_000
-MAX_ENTRIES = 50_000
-MAX_ADDRESS = 2_000
 MAX_LISTED = 100_000_000
 MAX_ROBOTS = 500_000
 
@@ -89,27 +86,28 @@ class Web:
         with Client(addresses, extra="web", purpose="a web source") as client, Extractor() as extractor:
             fetch = partial(fetch_page, client, self.timeout, self.max_page_size)
             skipped: list[Scanned] = []
-            pages = self._pages(partial(fetch_page, client, self.timeout, MAX_UNPACKED), skipped)
+            pages = self._pages(partial(fetch_page, client, self.timeout, MAX_UNPACKED), extractor, skipped)
             yield Total(len(pages) + len(skipped))
             yield from skipped
             robots = Robots(fetch) if self.robots else None
             for url, result in _fetched(pages, known, fetch, robots, self.concurrency):
                 yield result if not isinstance(result, Response) else _scanned(url, result, extractor)
 
-    def _pages(self, fetch: Fetch, skipped: list[Scanned]) -> list[str]:
+    def _pages(self, fetch: Fetch, extractor: Extractor, skipped: list[Scanned]) -> list[str]:
         globs = Globs(self.include, self.exclude)
         pages = dict.fromkeys(urldefrag(url).url for url in self.urls)
-        for url, home in self._listed(fetch, skipped):
+        for url, home in self._listed(fetch, extractor, skipped):
             origin = _origin(url)
             if origin is None or origin != home:
                 skipped.append(Skipped(url, _ELSEWHERE))
             elif globs.chooses(unquote(urlsplit(url).path).lstrip("/") or "index.html"):
                 pages.setdefault(urldefrag(url).url)
+        skipped += globs.missed()
         for url in list(pages)[self.max_pages :]:
             skipped.append(Skipped(url, f"more than max_pages = {self.max_pages:,}"))
         return list(pages)[: self.max_pages]
 
-    def _listed(self, fetch: Fetch, skipped: list[Scanned]) -> Iterator[tuple[str, str | None]]:
+    def _listed(self, fetch: Fetch, extractor: Extractor, skipped: list[Scanned]) -> Iterator[tuple[str, str | None]]:
         """Every page of every sitemap, with the sitemap's host. Failing here fails the scan: nothing is removed."""
         waiting, seen = deque((url, _origin(url)) for url in self.sitemaps), set(self.sitemaps)
         size = 0
@@ -119,15 +117,18 @@ class Web:
                 response = fetch(url, {})
                 if response.status != 200:
                     raise KnowledgeError(f"the server responded with status {response.status}")
-                sitemap = read_sitemap(response)
-            except (MoonboxError, OSError) as error:
+                body = response.body
+                if body.startswith(b"\x1f\x8b"):
+                    body = read_body([body], "gzip", MAX_UNPACKED)
+                listed, others = extractor.sitemap(body)
+            except (MoonboxError, OSError, Unreadable) as error:
                 raise KnowledgeError(f"cannot read the sitemap {url}: {error}") from error
-            size += sum(map(len, (*sitemap.pages, *sitemap.sitemaps)))
+            size += sum(map(len, (*listed, *others)))
             if size > MAX_LISTED:
                 raise KnowledgeError(f"the sitemaps list more than {MAX_LISTED:,} bytes of addresses")
-            for page in sitemap.pages:
+            for page in listed:
                 yield page, home
-            for further in sitemap.sitemaps:
+            for further in others:
                 if _origin(further) != home:
                     skipped.append(Skipped(further, _ELSEWHERE))
                 elif further not in seen and len(seen) >= MAX_SITEMAPS:
@@ -241,69 +242,6 @@ def _ascii(url: str) -> str:
         except UnicodeError:
             raise InvalidURL(url, "the host is not a valid international name") from None
     return f"{scheme}{slashes}{authority}{path.replace(' ', '%20')}"
-
-
-def read_sitemap(response: Response) -> Sitemap:
-    """The entries of a sitemap: XML, an index of sitemaps, or plain lines; compressed with gzip or not."""
-    body, sitemap = response.body, Sitemap()
-    if body.startswith(b"\x1f\x8b"):
-        body = read_body([body], "gzip", MAX_UNPACKED)
-    if not body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
-        lines = (line.strip() for line in body.decode("utf-8", "replace").splitlines())
-        sitemap.pages += [line for line in lines if line and len(line) <= MAX_ADDRESS][:MAX_ENTRIES]
-        if not any(line.startswith(("http://", "https://")) for line in sitemap.pages):
-            raise FetchError("it is not a sitemap: no line is an address")
-    else:
-        sitemap.read_xml(body)
-    return sitemap
-
-
-class Sitemap:
-    """Pages, and further sitemaps."""
-
-    def __init__(self) -> None:
-        self.pages: list[str] = []
-        self.sitemaps: list[str] = []
-        self._inside: list[str] = []
-        self._address: list[str] = []
-        self._length = 0
-
-    def read_xml(self, body: bytes) -> None:
-        """With expat, without document types: where none can be declared, no entity can expand."""
-        parser = expat.ParserCreate(namespace_separator=" ")
-        parser.buffer_text = True
-        parser.StartDoctypeDeclHandler = self._refuse
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._text
-        try:
-            parser.Parse(body, True)
-        except expat.ExpatError as error:
-            raise FetchError(f"the sitemap is not XML: {error}") from None
-
-    def _refuse(self, *_: object) -> None:
-        raise FetchError("the sitemap has a document type declaration, which is not allowed")
-
-    def _start(self, name: str, _: object) -> None:
-        if len(self._inside) > 20:
-            raise FetchError("the sitemap is nested too deeply")
-        self._inside.append(name.rpartition(" ")[2])
-        if self._inside[0] not in ("urlset", "sitemapindex"):
-            raise FetchError(f"it is not a sitemap, but <{self._inside[0][:40]}>")
-        self._address, self._length = [], 0
-
-    def _text(self, text: str) -> None:
-        if self._inside[-1] == "loc" and self._length <= MAX_ADDRESS:
-            self._address.append(text)
-            self._length += len(text)
-
-    def _end(self, _: str) -> None:
-        if self._inside.pop() != "loc" or not self._inside:
-            return
-        address = "".join(self._address).strip()
-        kept = self.sitemaps if self._inside[-1] == "sitemap" else self.pages
-        if address and self._length <= MAX_ADDRESS and len(kept) < MAX_ENTRIES:
-            kept.append(address)
 
 
 class Robots:

@@ -1,22 +1,14 @@
-"""The host's side of extraction: plain text is read here, HTML and PDF by chores."""
+"""The host's side of extraction: files are read by chores."""
 
 from __future__ import annotations
 
 import importlib.util
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from moonbox.closing import Closing
-from moonbox.knowledge.extract.formats import (
-    Extracted,
-    ReadDocument,
-    Unreadable,
-    declared_charset,
-    decode,
-    read_markdown,
-    read_rst,
-)
+from moonbox.knowledge.extract.formats import Extracted, ReadDocument, Unreadable
 from moonbox.worker.chores import ChoreFailed, Chores
 
 if TYPE_CHECKING:
@@ -24,15 +16,21 @@ if TYPE_CHECKING:
 
 SECONDS = 20.0
 MAX_ANSWER = 50_000_000
-_PARSERS = {"html": ("html-to-markdown", "web"), "pdf": ("pypdf", "pdf")}
-"""The package that reads each kind of file, and the extra that brings it."""
+_HTML, _OFFICE = {"html_to_markdown": "html-to-markdown"}, {"docx": "python-docx", "pptx": "python-pptx"}
+_NEEDS = {
+    "html": ("web", _HTML),
+    "epub": ("office", _HTML),
+    "pdf": ("pdf", {"pypdf": "pypdf"}),
+    "office": ("office", {**_OFFICE, "openpyxl": "openpyxl"}),
+}
+"""What reads each kind of file: the extra that brings it, and its modules with the names of their packages."""
 
 
 class Extractor(Closing):
     """Takes the text out of files. Use it as a context manager.
 
-    HTML and PDF files are hostile input: they may make a parser run forever, fill the memory, or do worse. Parsers
-    therefore run in jailed processes, which are killed when they take too long.
+    Files are hostile input: they may make a parser run forever, fill the memory, or do worse. Parsers therefore run in
+    jailed processes, which are killed when they take too long.
     """
 
     def __init__(self, *, seconds: float = SECONDS) -> None:
@@ -41,41 +39,43 @@ class Extractor(Closing):
 
     def extract(self, data: bytes, kind: Kind, charset: str | None = None) -> Extracted:
         """The text of a file's bytes; raises Unreadable."""
-        if kind == "pdf" or data.startswith(b"%PDF-"):
-            return self._read("pdf", data)
-        if kind == "html":
-            text = decode(data, charset or declared_charset(data))
-            return self._read("html", text.encode("utf-8", "replace"))
-        text = decode(data, charset)
-        if kind == "markdown":
-            return read_markdown(text)
-        return read_rst(text) if kind == "rst" else Extracted(text, markdown=False)
-
-    def close(self) -> None:
-        for chores in self._chores.values():
-            chores.close()
-        self._chores.clear()
-
-    def _read(self, kind: str, data: bytes) -> Extracted:
-        chores = self._chores.get(kind)
-        if chores is None:
-            chores = self._chores[kind] = Chores("moonbox.knowledge.extract.reader", kind, packages=(_module(kind),))
+        kind = "pdf" if data.startswith(b"%PDF-") else kind
+        reader = "office" if kind in ("docx", "pptx", "xlsx") else kind if kind in _NEEDS else "plain"
         try:
-            answer = msgspec.convert(chores.run(kind, data, seconds=self._seconds, answer=MAX_ANSWER), ReadDocument)
-        except ChoreFailed as problem:
-            raise Unreadable(f"reading the file {problem.reason}") from None
+            answer = msgspec.convert(self._run(reader, kind, data, charset), ReadDocument)
         except msgspec.ValidationError:
             raise Unreadable("reading the file sent an invalid answer") from None
         if answer.extracted is None:
             raise Unreadable(answer.error[:500], expected=answer.expected)
         return answer.extracted
 
+    def sitemap(self, body: bytes) -> tuple[list[str], list[str]]:
+        """The pages and the further sitemaps that a sitemap lists; raises Unreadable."""
+        try:
+            return msgspec.convert(self._run("plain", "sitemap", body), tuple[list[str], list[str]])
+        except msgspec.ValidationError:
+            raise Unreadable("reading the sitemap sent an invalid answer") from None
 
-def _module(kind: str) -> str:
-    """The package of the parser, which must be installed."""
-    package, extra = _PARSERS[kind]
-    module = package.replace("-", "_")
-    if importlib.util.find_spec(module) is None:
-        message = f"{kind.upper()} files need the package {package}: pip install 'moonbox[{extra}]'"
-        raise Unreadable(message, expected=True)
-    return module
+    def close(self) -> None:
+        for chores in self._chores.values():
+            chores.close()
+        self._chores.clear()
+
+    def _run(self, reader: str, chore: str, *arguments: Any) -> Any:
+        if reader not in self._chores:
+            packages = _packages(reader, chore)
+            self._chores[reader] = Chores("moonbox.knowledge.extract.reader", reader, packages=packages)
+        try:
+            return self._chores[reader].run(chore, *arguments, seconds=self._seconds, answer=MAX_ANSWER)
+        except ChoreFailed as problem:
+            raise Unreadable(f"reading the file {problem.reason}") from None
+
+
+def _packages(reader: str, kind: str) -> tuple[str, ...]:
+    """The modules that read such files, which must be installed."""
+    extra, modules = _NEEDS.get(reader, ("", {"charset_normalizer": "charset-normalizer"}))
+    for module, package in modules.items():
+        if importlib.util.find_spec(module) is None:
+            message = f"{kind.upper()} files need the package {package}: pip install 'moonbox[{extra}]'"
+            raise Unreadable(message, expected=True)
+    return tuple(modules)

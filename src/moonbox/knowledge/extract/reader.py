@@ -1,6 +1,6 @@
-"""The chores that parse HTML and PDF files.
+"""The chores that read files.
 
-Of HTML it keeps the visible text, with headings, lists, tables and code as Markdown writes them.
+Of HTML they keep the visible text, with headings, lists, tables and code as Markdown writes them.
 """
 
 from __future__ import annotations
@@ -12,23 +12,30 @@ import pkgutil
 import re
 from contextlib import suppress
 from dataclasses import asdict
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moonbox.knowledge.extract.formats import Extracted, ReadDocument, Unreadable
+from moonbox.knowledge.extract.office import read_docx, read_epub, read_pptx, read_xlsx, samples
+from moonbox.knowledge.extract.plain import (
+    CODECS,
+    bounded,
+    declared_charset,
+    decode,
+    read_csv,
+    read_markdown,
+    read_rst,
+    read_sitemap,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_PDF_PAGES = 3_000
-MAX_PDF_CHARS = 10_000_000
 # Nothing can be imported inside the jail, and codecs are imported when they are first asked for.
 _CODECS = (
-    "ascii", "charmap", "latin_1", "utf_8", "utf_8_sig", "utf_16", "utf_16_be", "utf_16_le", "utf_32", "utf_7",
-    "unicode_escape", "raw_unicode_escape", "cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256",
-    "cp1257", "cp437", "cp850", "cp932", "cp936", "cp949", "cp950", "mac_roman", "mac_cyrillic", "mac_greek",
-    "iso8859_1", "iso8859_2", "iso8859_15", "gb2312", "gbk", "gb18030", "big5", "big5hkscs", "euc_jp", "euc_kr",
-    "shift_jis", "iso2022_jp", "johab",
+    *CODECS, "ascii", "charmap", "latin_1", "utf_8_sig", "utf_16", "utf_32", "utf_7", "unicode_escape",
+    "raw_unicode_escape", "cp437", "cp850", "cp866", "cp936", "cp950", "mac_roman", "mac_greek", "koi8_u", "idna",
+    "iso8859_1", "iso8859_2", "iso8859_5", "iso8859_15", "gb2312", "gbk", "big5hkscs", "johab",
 )  # fmt: skip
 EXCLUDED = (
     "canvas", "iframe", "math", "nav", "noscript", "object", "select", "svg", "template", "textarea",
@@ -52,16 +59,10 @@ def read_pdf(data: bytes) -> Extracted:
         if reader.is_encrypted and not reader.decrypt(""):
             raise Unreadable("the PDF is encrypted", expected=True)
         about: Any = reader.metadata or {}
-        pages, size = [], 0
-        for page in reader.pages[:MAX_PDF_PAGES]:
-            text = page.extract_text()
-            size += len(text)
-            if size > MAX_PDF_CHARS:
-                break
-            pages.append(text.strip())
+        texts = (page.extract_text().strip() for page in reader.pages[:MAX_PDF_PAGES])
+        body = bounded(filter(None, texts), "\n\n")
     except PyPdfError as error:
         raise Unreadable(f"the PDF is damaged: {error}") from None
-    body = "\n\n".join(filter(None, pages))
     if not body:
         raise Unreadable("PDF without text (scanned pages?)", expected=True)
     return Extracted(
@@ -69,32 +70,44 @@ def read_pdf(data: bytes) -> Extracted:
     )
 
 
-def load(kind: str) -> None:
-    """Load the parser, and what it loads when it is used."""
+def load(reader: str) -> None:
+    """Load what reads such files, and what that loads when it is used."""
     for name in _CODECS:
         with suppress(ImportError, LookupError):
             importlib.import_module(f"encodings.{name}")
             "".encode(name)
-    if kind == "html":
-        read_html("<p>x")
-        return
-    import pypdf
+    match reader:
+        case "plain":
+            CHORES["text"](None, ("Größe, Höhe, Übermaß und Süße. " * 9).encode("cp1252"))
+        case "html" | "epub":
+            read_html("<p>x")
+        case "office":
+            for kind, data in samples().items():
+                CHORES[kind](None, data)
+        case "pdf":
+            import pypdf
 
-    for module in pkgutil.walk_packages(pypdf.__path__, "pypdf."):
-        with suppress(ImportError):
-            importlib.import_module(module.name)
+            for module in pkgutil.walk_packages(pypdf.__path__, "pypdf."):
+                with suppress(ImportError):
+                    importlib.import_module(module.name)
 
 
-def _read(read: Callable[[bytes], Extracted], _: None, data: bytes) -> dict[str, Any]:
-    """What `ReadDocument` has, or why there is none."""
-    try:
-        return asdict(ReadDocument(read(data)))
-    except Unreadable as error:
-        return asdict(ReadDocument(error=str(error), expected=error.expected))
-    except (MemoryError, RecursionError):
-        raise
-    except Exception as error:  # noqa: BLE001 - a parser may raise anything on a damaged file; the answer reports it
-        return asdict(ReadDocument(error=f"the file is damaged ({type(error).__name__}: {error})"[:300]))
+def _chore(read: Callable[..., Extracted], *, text: bool = False) -> Callable[..., dict[str, Any]]:
+    """A chore that answers what `ReadDocument` has, or why there is none; a reader of `text` gets it decoded."""
+
+    def chore(_: None, data: bytes, charset: str | None = None) -> dict[str, Any]:
+        try:
+            if read is read_html:
+                charset = charset or declared_charset(data)
+            return asdict(ReadDocument(read(decode(data, charset) if text else data)))
+        except Unreadable as error:
+            return asdict(ReadDocument(error=str(error), expected=error.expected))
+        except (MemoryError, RecursionError):
+            raise
+        except Exception as error:  # noqa: BLE001 - a parser may raise anything on a damaged file; the answer reports it
+            return asdict(ReadDocument(error=f"the file is damaged ({type(error).__name__}: {error})"[:300]))
+
+    return chore
 
 
 def read_html(page: str) -> Extracted:
@@ -129,4 +142,16 @@ def read_html(page: str) -> Extracted:
 
 _MAIN = re.compile(r"<main[\s>]", re.IGNORECASE)
 
-CHORES = {"pdf": partial(_read, read_pdf), "html": partial(_read, lambda data: read_html(data.decode()))}
+CHORES: dict[str, Callable[..., Any]] = {
+    "text": _chore(lambda text: Extracted(text, markdown=False), text=True),
+    "markdown": _chore(read_markdown, text=True),
+    "rst": _chore(read_rst, text=True),
+    "csv": _chore(read_csv, text=True),
+    "html": _chore(read_html, text=True),
+    "pdf": _chore(read_pdf),
+    "docx": _chore(read_docx),
+    "pptx": _chore(read_pptx),
+    "xlsx": _chore(read_xlsx),
+    "epub": _chore(lambda data: read_epub(data, read_html)),
+    "sitemap": lambda _, body: read_sitemap(body),
+}
