@@ -142,7 +142,8 @@ def test_a_malformed_call_is_asked_for_again(mode: CodeMode) -> None:
         )
     ]
     with served(Say("ok")) as (wire, opened):
-        opened.models.generate_content(model="loopback", contents=["hi", *more])
+        contents: list[Any] = ["hi", *more]
+        opened.models.generate_content(model="loopback", contents=contents)
     assert wire.refused == []
 
 
