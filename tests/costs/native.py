@@ -25,9 +25,8 @@ from msgspec import msgpack
 
 from moonbox import Limits
 from moonbox.errors import WorkerError
-from moonbox.runs.messages import read_calls, read_cancelled, read_done, read_value
 from moonbox.worker import protocol
-from moonbox.worker.encoding import Decoder
+from moonbox.worker.encoding import Decoder, read_calls, read_cancelled, read_done, read_value
 from tests.costs import inputs
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import moonbox.runs.awaited
 import moonbox.runs.blocking
 import moonbox.runs.call_entry
 import moonbox.runs.calls
-import moonbox.runs.clock
 import moonbox.runs.direct
 import moonbox.runs.execution
+import moonbox.runs.record
 import moonbox.worker.link
 
 
@@ -35,7 +35,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     runs, worker = moonbox.runs, moonbox.worker
     for module in (
-        *(runs.awaited, runs.blocking, runs.call_entry, runs.calls, runs.clock, runs.direct),
+        *(runs.awaited, runs.blocking, runs.call_entry, runs.calls, runs.direct, runs.record),
         runs.execution,
         worker.link,
     ):

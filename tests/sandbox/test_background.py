@@ -10,7 +10,7 @@ import pytest
 
 from moonbox import Limits, Run, Sandbox, Toolbox, tool
 from moonbox.errors import ClosedError, UsageError
-from moonbox.runs.progress import Progress
+from moonbox.runs.record import Progress
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -46,7 +46,7 @@ def make(limits: Limits | None = None, additions: Additions | None = None, **opt
     )
     services = Services(tools=ToolKnowledge(settings.language, settings.toolbox.learned))
     path = CallPath(settings, services, settings.toolbox, additions or Additions(), settings.limits)
-    record = RunRecord(path, "the source", "id")
+    record = RunRecord(path, "the source", "id", {}, {})
     for name, value in options.items():
         setattr(record, name, value)
     return Execution(record, sources=[(1, "the source")])

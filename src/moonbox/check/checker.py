@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ScriptError
@@ -15,32 +14,12 @@ if TYPE_CHECKING:
     from moonbox.findings import Finding
     from moonbox.languages.language import Language
 
-    _Checked = tuple[tuple[Finding, ...], frozenset[str] | None]
+    Checked = tuple[tuple[Finding, ...], frozenset[str] | None]
     """The findings, and the globals that the script sets; None where these are not known."""
 
 _LONGEST = 64_000
 _MOST_NAMES = 10_000
 _MOST_KEPT = 128  # scripts whose findings are remembered
-
-
-class RecentChecks:
-    """What was found in the scripts that were checked last; several checkers share it, in any thread."""
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[Any, ...], _Checked] = {}
-        self._lock = Lock()
-
-    def get(self, subject: tuple[Any, ...], look: Callable[[], _Checked]) -> _Checked:
-        """What was found in a script, by all that its findings depend on; `look` finds it where it is not known."""
-        with self._lock:
-            checked = self._found.pop(subject, None)
-        if checked is None:
-            checked = look()
-        with self._lock:
-            self._found[subject] = checked
-            if len(self._found) > _MOST_KEPT:
-                del self._found[next(iter(self._found))]
-        return checked
 
 
 class Checker:
@@ -58,12 +37,18 @@ class Checker:
 
     def check(self, source: str, view: ScriptTools, names: frozenset[str] = frozenset()) -> tuple[Finding, ...]:
         """The findings, in the order of their lines; `names` are globals that the host has added."""
-        subject = source, view.learned.state, names, self._names, self.may_miss_globals
-        findings, defines = view.recent_checks.get(subject, lambda: self._look(source, view, names))
-        self._latest_defines = source, defines
-        return findings
+        subject, recent = (source, view.learned.state, names, self._names, self.may_miss_globals), view.recent_checks
+        checked = recent.pop(subject, None)  # each step is atomic: several checkers share it, in any thread
+        if checked is None:
+            checked = self._look(source, view, names)
+            if len(recent) >= _MOST_KEPT:
+                oldest, *_ = recent
+                recent.pop(oldest, None)
+        recent[subject] = checked
+        self._latest_defines = source, checked[1]
+        return checked[0]
 
-    def _look(self, source: str, view: ScriptTools, names: frozenset[str]) -> _Checked:
+    def _look(self, source: str, view: ScriptTools, names: frozenset[str]) -> Checked:
         from moonbox.check.walk import TooMuch, Walk  # here: loaded while the first worker starts
 
         if len(source) > _LONGEST:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check import values as v
-from moonbox.check.checker import RecentChecks
 from moonbox.languages.facts import unknown_tool
 from moonbox.languages.program import Constant, Record
 from moonbox.schema.problems import REST, UNKNOWN
 from moonbox.schema.tree import SchemaNode
 
 if TYPE_CHECKING:
+    from moonbox.check.checker import Checked
     from moonbox.errors import ArgumentError
     from moonbox.languages.language import Language
     from moonbox.languages.program import Expression
@@ -31,7 +31,8 @@ class ScriptTools:
         self.learned = toolbox.learned if learned is None else learned
         self._language = language
         self._aliases = toolbox.aliases()
-        self.recent_checks = RecentChecks()
+        self.recent_checks: dict[tuple[Any, ...], Checked] = {}
+        """What was found in the scripts that were checked last, by all that it depends on; the latest is the last."""
         self._results: dict[str, tuple[Any, v.Data]] = {}
         assert language.vocabulary is not None
         self._search = language.vocabulary().forms["search"]

@@ -13,7 +13,7 @@ from moonbox.closing import Closing
 from moonbox.compact import short
 from moonbox.errors import Denied
 from moonbox.runs.decisions import Middleware
-from moonbox.runs.progress import progress_words
+from moonbox.runs.record import progress_words
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from moonbox.cli.run_options import CommandRunOptions
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.decisions import ToolCall
-    from moonbox.runs.progress import Progress
+    from moonbox.runs.record import Progress
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
 

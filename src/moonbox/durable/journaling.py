@@ -39,9 +39,8 @@ if TYPE_CHECKING:
     from moonbox.limits import Limits
     from moonbox.runs.allowances import Allowance
     from moonbox.runs.call_entry import CallEntry
-    from moonbox.runs.clock import RunClock
     from moonbox.runs.environment import Additions
-    from moonbox.runs.record import RunRecord, ScriptApproval
+    from moonbox.runs.record import RunClock, RunRecord, ScriptApproval
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
     from moonbox.values import Packed

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from moonbox.durable.backends import Backend, Transaction
     from moonbox.durable.index import KnownRun
-    from moonbox.runs.clock import RunClock
+    from moonbox.runs.record import RunClock
 
 T = TypeVar("T")
 

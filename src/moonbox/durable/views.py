@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from moonbox.durable.recovery import Recoveries
     from moonbox.durable.store import Journal
     from moonbox.runs.call_entry import CallEntry, CallResult
-    from moonbox.runs.clock import RunClock
     from moonbox.runs.execution import Execution
     from moonbox.runs.inspection import SeenFrame
+    from moonbox.runs.record import RunClock
     from moonbox.runs.runner import Runner
     from moonbox.worker.link import Link
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from moonbox.media import Media
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.options import RunOptions
-    from moonbox.runs.progress import Progress
+    from moonbox.runs.record import Progress
     from moonbox.runs.stepped import Pause
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox

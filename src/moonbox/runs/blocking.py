@@ -151,7 +151,8 @@ class BlockingDriver:
             if execution.interrupted:
                 raise KeyboardInterrupt from None
         finally:
-            link.stop_waking()
+            if link.bell is not None:
+                link.stop_waking()
             if execution.interrupted and not execution.over:  # a second Ctrl-C
                 left = WorkerError("the caller stopped waiting; the worker was killed")
                 execution.lose(left, link.kill(), closed=True)
@@ -260,7 +261,8 @@ class BlockingDriver:
             if execution.interrupted:
                 execution.stop(REASON_CANCELLED, monotonic())
             if len(starting) == 1 == len(opened) and not execution.stopping:
-                link.stop_waking()
+                if link.bell is not None:
+                    link.stop_waking()
                 return starting.popleft()
             if opened:
                 link.let_wake()

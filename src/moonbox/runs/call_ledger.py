@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import marshal
 from collections import deque
+from functools import cached_property
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,17 @@ _encode = msgpack.Encoder().encode
 class CallLedger:
     """The open calls of one run, what is left of its budget, and the answers that its worker has yet to get."""
 
+    holds_answers = False
+    """Answers are collected and not sent yet."""
+    is_answered = False
+    """The worker has got answers since it asked last: it may be computing."""
+    has_waits = False
+    """It has called `sleep`."""
+    last_id = 0
+    """The worker's number of the latest call."""
+    _batches = _shown = 0
+    _discovery = DISCOVERY_BUDGET
+
     def __init__(
         self,
         record: RunRecord,
@@ -50,16 +62,8 @@ class CallLedger:
         """Calls to carry out, in order; the driver takes them."""
         self.open: dict[int, CallEntry] = {}
         """Calls without an answer, by the worker's numbers."""
-        self.holds_answers = False
-        """Answers are collected and not sent yet."""
         self.replies: list[tuple[int, bool, Packed]] = []
         """Answers that the worker has not got yet, in order."""
-        self.waits = Waits(record)
-        """The calls of `sleep` without an answer."""
-        self.is_answered = False
-        """The worker has got answers since it asked last: it may be computing."""
-        self.last_id = 0
-        """The worker's number of the latest call."""
         self._record = record
         self._on_call = on_call
         self._telemetry = telemetry
@@ -67,10 +71,17 @@ class CallLedger:
         self._budget = record.calls.limits.max_tool_calls
         self._answered: list[CallEntry] = []
         self._failed: list[CallEntry] = []
-        self._batches = 0
-        self._discovery = DISCOVERY_BUDGET
-        self._questions: dict[int, tuple[int, str, list[Any]]] = {}  # of a replay, without an answer
-        self._shown = 0
+
+    @cached_property
+    def waits(self) -> Waits:
+        """The calls of `sleep` without an answer."""
+        self.has_waits = True
+        return Waits(self._record)
+
+    @cached_property
+    def _questions(self) -> dict[int, tuple[int, str, list[Any]]]:
+        """Those of a replay without an answer."""
+        return {}
 
     def take(self, items: list[tuple[int, str, list[Any]]], size: int) -> bool:
         """Enter the calls of a frame of that size; False where the budget does not allow them."""
@@ -79,7 +90,7 @@ class CallLedger:
         replayed = journal is not None and journal.called(items)
         calls = []
         for item in items:
-            cost = self._cost(item[1])
+            cost = 1 if item[1].startswith("tools.") else self._cost(item[1])
             if cost is not None:
                 calls.append(item)
                 if self._budget is not None:
@@ -96,13 +107,10 @@ class CallLedger:
         for call_id, target, arguments in calls:
             entry = self.add(call_id, target, arguments, batch=self._batches, size=size // len(items))
             if not replayed:
-                self._begin(entry)
+                self.starting.append(entry)
+                if self._on_call is not None:
+                    self._on_call(entry)
         return True
-
-    def _begin(self, entry: CallEntry) -> None:
-        self.starting.append(entry)
-        if self._on_call is not None:
-            self._on_call(entry)
 
     def add(self, call_id: int, target: str, arguments: list[Any], *, batch: int, size: int) -> CallEntry:
         """Enter a call in the record before anything else happens to it."""
@@ -158,8 +166,9 @@ class CallLedger:
 
     def leave_all(self) -> None:
         """The run is over. A tool that has begun goes on and its call stays in flight; others do not begin."""
-        for call in tuple(self.waits.open):
-            self.waits.end(call)
+        if self.has_waits:
+            for call in tuple(self.waits.open):
+                self.waits.end(call)
         for entry in reversed(self.open.values()):  # the latest first: none gets a turn that an earlier one leaves
             entry.leave()
 
@@ -167,19 +176,17 @@ class CallLedger:
         """The frame with all answers that are ready; empty while there are none."""
         journal = self._record.journal
         data = b"" if journal is None or not journal.replaying else self._replay(journal)
-        return data if self.holds_answers else data + self._pack_answers()
+        return data if self.holds_answers or not self.replies else data + self._pack_answers()
 
     def _pack_answers(self) -> bytes:
         replies, journal = self.replies, self._record.journal
-        if not replies:
-            return b""
         if journal is not None:
             journal.answered(replies, self._answered)
         if self._record.native:
             payload = _encode([(call, ok, Raw(packed.data)) for call, ok, packed in replies])
         else:
             payload = marshal.dumps([(call, ok, packed.value) for call, ok, packed in replies])
-        frame, self.is_answered = protocol.frame(protocol.ANSWERS, payload), True
+        frame, self.is_answered = protocol.HEADER.pack(protocol.ANSWERS, len(payload)) + payload, True
         share = len(frame) // len(replies)
         replies.clear()
         for entry in self._answered:
@@ -197,14 +204,17 @@ class CallLedger:
         while replies := journal.next_answers():
             for reply in replies:
                 self._repeat(reply)
-            frames.append(self._pack_answers())
+            if self.replies:
+                frames.append(self._pack_answers())
         if journal.go_on():
             for item in self._questions.values():
                 self._answer_question(*item)
             for entry in list(self.open.values()):
                 result = journal.decisions.get(entry.id)
                 if result is None:
-                    self._begin(entry)
+                    self.starting.append(entry)
+                    if self._on_call is not None:
+                        self._on_call(entry)
                 else:
                     self.answer(entry, *result)
         return b"".join(frames)
@@ -236,12 +246,11 @@ class CallLedger:
                 entry.span.end(entry.to_call())
 
     def _cost(self, target: str) -> int | None:
-        """What a call is spent from the budget; None where it is a question."""
+        """What a call, not of a tool, is spent from the budget; None where it is a question."""
         additions = self._record.calls.additions
         if additions.is_question(target):
             return None
-        space, _, name = target.partition(".")
-        function = additions.functions.get(name) if space == "fn" else None
+        function = additions.functions.get(target[3:]) if target.startswith("fn.") else None
         return 1 if function is None else int(function.counted)
 
     def _answer_question(self, call_id: int, target: str, arguments: list[Any]) -> None:
@@ -273,7 +282,8 @@ class CallLedger:
 
     def wake(self, now: float) -> None:
         """Answer the calls of `sleep` whose time is over."""
-        self.replies += [(call, True, pack(None)) for call in self.waits.due(now)]
+        if self.has_waits:
+            self.replies += [(call, True, pack(None)) for call in self.waits.due(now)]
 
     def _observe(self, target: str, value: Any) -> None:
         observations = self._record.observations

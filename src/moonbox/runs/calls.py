@@ -19,11 +19,11 @@ from moonbox.errors import ArgumentError, Denied, JournalError, ToolError, Usage
 from moonbox.media import ACTIVE_STORE, MediaStore
 from moonbox.runs.allowances import Allowances
 from moonbox.runs.call_entry import call_key, failure, tool_error
-from moonbox.runs.clock import CLOCK
 from moonbox.runs.decisions import Answer, Decision, ToolCall
 from moonbox.runs.docs import Docs
 from moonbox.runs.environment import AddedFunction
 from moonbox.runs.media_arguments import with_addresses, with_contents
+from moonbox.runs.record import CLOCK
 from moonbox.runs.slots import Slots
 from moonbox.threads import Contained
 from moonbox.tools.binding import named_arguments

@@ -49,9 +49,9 @@ class DirectCall:
         self._on_call = given.get("on_call")
         limits = given.get("limits") or settings.limits
         self._calls = CallPath(settings, services, toolbox, Additions(), limits, direct=True)
-        record = RunRecord(self._calls, tool, given.get("run_id") or services.new_id(), language="direct")
+        run_id = given.get("run_id") or services.new_id()
+        record = RunRecord(self._calls, tool, run_id, settings.context, given, language="direct")
         record.intents, record.approve = services.records.intents(), settings.approve
-        record.give(settings.context, given)
         self._execution = Execution(record, telemetry=services.telemetry)
         positional = [] if arguments is None else [arguments]
         self._entry = self._execution.ledger.add(1, f"tools.{tool}", positional, batch=1, size=0)
@@ -145,7 +145,7 @@ class DirectCall:
     def _write(self, values: tuple[Any, ...], error: ScriptError | None) -> Run:
         """Write the record before `on_call`, which may raise, hears of the end."""
         self._services.direct_calls.discard(self)
-        self._run = self._services.records.write(self._execution.conclude(values, error))
+        self._run = self._services.records.write(self._execution.end_span(self._execution.record.finish(values, error)))
         self._notify()
         return self._run
 

@@ -18,15 +18,14 @@ be ended; the driver then kills it and calls `lose`.
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from moonbox.errors import ScriptError, ToolError, WorkerError
 from moonbox.languages.registry import EngineError
 from moonbox.runs.call_entry import CallEntry
 from moonbox.runs.call_ledger import CallLedger
-from moonbox.runs.messages import read_calls, read_cancelled, read_done, read_value
 from moonbox.worker import protocol
-from moonbox.worker.encoding import Decoder
+from moonbox.worker.encoding import Decoder, read_calls, read_cancelled, read_done, read_value
 from moonbox.worker.link import Gone
 
 if TYPE_CHECKING:
@@ -138,7 +137,11 @@ class Execution:
         if record.received > self._most_received:
             raise WorkerError(f"the worker sent more than {_RECEIVED_FACTOR} times max_memory in one run")
         if kind == protocol.CALLS:
-            self._take_calls(payload)
+            ledger = self.ledger
+            if not ledger.take(read_calls(payload, self._decoder, ledger.last_id), len(payload)):
+                self.stop(protocol.REASON_CALLS, monotonic())
+            elif self.stopping:  # a call that comes now is not made
+                ledger.cancel_starting()
         elif kind in (protocol.VALUE, protocol.VALUE_KEPT):
             record.report = read_value(payload, self._decoder)
             if record.journal is not None:
@@ -160,18 +163,12 @@ class Execution:
             record.kept = payload[0]
         elif kind == protocol.CANCEL:
             for call in reversed(read_cancelled(payload, self._decoder)):  # as `CallLedger.leave_all` does
-                self.ledger.waits.end(call)
+                if self.ledger.has_waits:
+                    self.ledger.waits.end(call)
                 if call in self.ledger.open:
                     self.ledger.cancel(self.ledger.open[call])
         else:
             raise WorkerError(f"the worker sent a frame of unknown type {kind}")
-
-    def _take_calls(self, payload: bytes) -> None:
-        ledger = self.ledger
-        if not ledger.take(read_calls(payload, self._decoder, ledger.last_id), len(payload)):
-            self.stop(protocol.REASON_CALLS, monotonic())
-        elif self.stopping:  # a call that comes now is not made
-            ledger.cancel_starting()
 
     def _take_output(self, payload: bytes) -> None:
         if not payload or self.record.printed + len(payload) > self.calls.limits.max_output:
@@ -269,7 +266,7 @@ class Execution:
         for entry in self.ledger.open.values():
             if entry.deadline is not None and (nearest is None or entry.deadline < nearest):
                 nearest = entry.deadline
-        if self.ledger.waits.open or self.record.journal is not None:
+        if self.ledger.has_waits or self.record.journal is not None:
             moments = (nearest, self.ledger.waits.nearest(), self._sleeps_at())
             nearest = min((moment for moment in moments if moment is not None), default=None)
         return nearest
@@ -286,7 +283,8 @@ class Execution:
 
     def finish(self) -> Run:
         """The record of the run, which is over."""
-        self.ledger.leave_all()
+        if self.ledger.open or self.ledger.has_waits:
+            self.ledger.leave_all()
         report, error = self.record.report, self._error
         if self.interrupted:
             error = self._explain(EngineError("stop", limit="cancelled"))
@@ -298,11 +296,11 @@ class Execution:
             )
         if error is not None and error.limit == "time":
             error = self.record.name_slow_call(error)
-        return self.conclude(tuple(report.values) if report is not None and error is None else (), error)
+        run = self.record.finish(tuple(report.values) if report is not None and error is None else (), error)
+        return run if self._span is None else self.end_span(run)
 
-    def conclude(self, values: tuple[Any, ...], error: ScriptError | None) -> Run:
-        """The record of the run, which is over, with these values or this error."""
-        run = self.record.finish(values, error)
+    def end_span(self, run: Run) -> Run:
+        """End the telemetry of the run, with that of calls that have none ended yet."""
         if self._span is not None:
             self.ledger.end_spans()
             self._span.end(run)

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.errors import ClosedError, WorkerError
 from moonbox.runs.environment import describe_environment
-from moonbox.runs.messages import read_done
 from moonbox.worker import protocol
-from moonbox.worker.encoding import Decoder
+from moonbox.worker.encoding import Decoder, read_done
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from moonbox.limits import Limits
     from moonbox.runs.environment import Additions
-    from moonbox.runs.messages import RunReport
     from moonbox.runs.settings import Settings
     from moonbox.tools.toolbox import Toolbox
+    from moonbox.worker.encoding import RunReport
     from moonbox.worker.link import Link
     from moonbox.worker.pool import Pool
 
@@ -50,20 +49,17 @@ class HeldWorker:
 
     def acquire(self) -> Link:
         """A living worker. Waits for one while all are in use."""
-        link = self.link
-        if link is not None:
-            if link.alive():
-                return link
-            self._bury(link)
-        return self._take(self._pool.checkout(self._timeout))
+        return self._living() or self._take(self._pool.checkout(self._timeout))
 
     async def aacquire(self) -> Link:
         """The same, awaited."""
-        if self.link is not None:
-            if self.link.alive():
-                return self.link
+        return self._living() or self._take(await self._pool.acheckout(self._timeout))
+
+    def _living(self) -> Link | None:
+        """The worker, if there is one that lives."""
+        if self.link is not None and not self.link.alive():
             self._bury(self.link)
-        return self._take(await self._pool.acheckout(self._timeout))
+        return self.link
 
     def update(self, link: Link, toolbox: Toolbox, additions: Additions, limits: Limits) -> bytes:
         """The frame that brings the worker up to date; empty when it is."""

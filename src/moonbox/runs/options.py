@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from moonbox.runs.call_entry import CallEntry
-    from moonbox.runs.progress import Progress
+    from moonbox.runs.record import Progress
 
 MOST_LABELS = 16
 LONGEST_LABEL = 256

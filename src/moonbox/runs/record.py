@@ -1,9 +1,12 @@
-"""RunRecord: what is known of a run while it happens, and the Run that is made of it at its end."""
+"""RunRecord: what is known of a run while it happens, its clock, and the Run that is made of it at its end."""
 
 from __future__ import annotations
 
 from codecs import getincrementaldecoder
-from time import time
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, msgpack
@@ -11,24 +14,27 @@ from msgspec import Struct, msgpack
 from moonbox.audit.answer import line_naming
 from moonbox.audit.records import Run, Usage
 from moonbox.compact import short
+from moonbox.errors import ToolError
 from moonbox.findings import Finding
 from moonbox.runs.call_entry import CallEntry
-from moonbox.runs.clock import RunClock
-from moonbox.runs.progress import Progress
+from moonbox.wording import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from moonbox.audit.records import Observation
     from moonbox.errors import ScriptError
     from moonbox.runs.calls import CallPath
     from moonbox.runs.decisions import ToolCall
     from moonbox.runs.intents import Intents
-    from moonbox.runs.messages import RunReport
     from moonbox.runs.options import RunOptions
     from moonbox.runs.recording import RunRecorder
+    from moonbox.worker.encoding import RunReport
+    from moonbox.worker.link import Link
 
 _LONGEST_SHOWN = 10_000
+_LONGEST_TEXT, _LARGEST = 200, 2**63  # of a Progress
+_LOOK = 0.1  # seconds between two looks at a worker's processor time
 _MOST_NOTES = 100
 _NEARLY_ALL = 0.8
 """The part of a run's time from which on one call is what took it."""
@@ -59,7 +65,6 @@ class RunRecord:
 
     intents: Intents | None = None
     on_output: Callable[[str], None] | None = None
-    context: Mapping[str, Any] = {}
     notes: tuple[Finding, ...] = ()
     """What the check of the script found, and results of another type than their tools declare."""
     worker_lost = False
@@ -79,7 +84,6 @@ class RunRecord:
     """What a person said of the script."""
     progress: Progress | None = None
     """How far the script said that it is."""
-    on_progress: Callable[[Progress], None] | None = None
     report: RunReport | None = None
     """How the worker says that the run ended."""
     printed = 0
@@ -92,6 +96,8 @@ class RunRecord:
         calls: CallPath,
         source: str,
         run_id: str,
+        context: Mapping[str, Any],
+        options: RunOptions,
         *,
         repl_id: str = "",
         number: int = 1,
@@ -99,6 +105,7 @@ class RunRecord:
         state_lost_before: bool = False,
         language: str = "",
     ) -> None:
+        """`context` is the Sandbox's; that of the options goes over it."""
         self.calls = calls
         self.source = source
         self.id = run_id
@@ -108,19 +115,14 @@ class RunRecord:
         self.entries: list[CallEntry] = []
         self.observations: list[Observation] = []
         self.language = language or calls.language.name
-        self.labels: dict[str, str] = {}
+        self.context = {**context, **(options["context"] or {})} if "context" in options else context
+        self.labels: dict[str, str] = dict(options["labels"] or {}) if "labels" in options else {}
+        self.on_progress = options.get("on_progress")
         self.started = time()
         self.seed = seed
         self._state_lost_before = state_lost_before
         self._output: list[bytes] = []
         self._shown: dict[str, Any] = {}  # handles of media
-
-    def give(self, context: Mapping[str, Any], options: RunOptions) -> None:
-        """For whom the run is: the context of the Sandbox, under that of the options, and the labels."""
-        own = options.get("context")
-        self.context = {**context, **own} if own else context
-        if labels := options.get("labels"):
-            self.labels = dict(labels)
 
     def head(self) -> Run:
         """What is known of the run before it ends."""
@@ -215,14 +217,16 @@ class RunRecord:
 
     def finish(self, values: tuple[Any, ...], error: ScriptError | None) -> Run:
         """The Run with these values or this error."""
-        report, media = self.report, self.calls.media
+        report, media, notes = self.report, self.calls.media, self.notes
         kept = self.calls.language.kept_name(self.number) if self.kept and self.repl_id else ""
+        if notes:
+            notes = tuple(note for note in notes if note.field is None or not self._has_field(note.field))
         return Run(
             id=self.id,
             source=self.source,
             language=self.language,
             values=values,
-            output=self.output,
+            output=self.output if self._output else "",
             output_cut=0 if report is None else report.cut,
             calls=tuple(map(CallEntry.to_call, self.entries)),
             usage=Usage(
@@ -244,9 +248,139 @@ class RunRecord:
             state_lost=self.worker_lost or self._state_lost_before,
             kept=kept if self.kept & 1 and values else "",
             kept_output=f"{kept}_printed" if kept and self.kept & 2 else "",
-            notes=tuple(note for note in self.notes if note.field is None or not self._has_field(note.field)),
+            notes=notes,
             media=media.found_in([*self._shown.values(), *values]) if media.kept else (),
             limits=self.calls.limits,
             labels=self.labels,
-            **self._of_script(),
+            **(self._of_script() if self.approval is not None else {}),
         )
+
+
+class RunClock:
+    """Measures a run against its timeout. Code that asks a person pauses it, from any thread.
+
+    A person's time is free, the worker's is not: while the clock is paused, it advances by the processor time that the
+    worker spends. So a script cannot compute for as long as a person thinks.
+    """
+
+    __slots__ = (
+        "_began", "_cpu_before", "_lock", "_outer", "_paused_at", "_pauses", "_timeout", "changed", "deadline", "worker"
+    )  # fmt: skip
+
+    def __init__(self, timeout: float | None) -> None:
+        self._began = monotonic()
+        self._timeout = timeout
+        self._outer = CLOCK.get()  # of the run for whose call this run is made: it pauses together with this one
+        self.worker: Link | None = None
+        """Gives the processor time that is spent for the run; not to be changed while the clock is paused."""
+        self._cpu_before = 0.0
+        self._lock = Lock()  # several people may be asked at once, each from a thread of its own
+        self._pauses = 0
+        self._paused_at = 0.0
+        self.deadline = None if timeout is None else self._began + timeout
+        """On the monotonic clock: when the timeout passes, or, while paused, when it may have passed. None: never."""
+        self.changed: Callable[[], object] | None = None
+        """Called when the clock goes on: the driver of the run then reads the new deadline."""
+
+    def elapsed(self) -> float:
+        """Seconds that count for the run."""
+        if not self._pauses:
+            return monotonic() - self._began
+        with self._lock:
+            return self._elapsed(monotonic())
+
+    def left(self) -> float | None:
+        """Seconds until the timeout; None where there is none."""
+        return None if self._timeout is None else self._timeout - self.elapsed()
+
+    def is_late(self, now: float) -> bool:
+        """Whether the timeout has passed. While paused, it sets a new deadline where it has not."""
+        if self.deadline is None or now < self.deadline:
+            return False
+        with self._lock:
+            if self._pauses:
+                self._look_ahead(now)
+            return self.deadline is not None and now >= self.deadline
+
+    def worker_time(self) -> float | None:
+        """Seconds of processor time that the worker has spent, where the kernel provides them."""
+        cpu = None if self.worker is None else self.worker.cpu
+        return None if cpu is None else cpu()
+
+    def pause(self) -> None:
+        if self._outer is not None:
+            self._outer.pause()
+        with self._lock:
+            if self._pauses == 0:
+                self._paused_at = monotonic()
+                self._cpu_before = self.worker_time() or 0.0
+            self._pauses += 1
+            self._look_ahead(self._paused_at)
+
+    def go_on(self) -> None:
+        if self._outer is not None:
+            self._outer.go_on()
+        with self._lock:
+            if self._pauses == 1:
+                now = monotonic()
+                self._began = now - self._elapsed(now)
+                self.deadline = None if self._timeout is None else self._began + self._timeout
+            self._pauses -= 1
+            if self._pauses:
+                return
+        if self.changed is not None:
+            self.changed()
+
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        self.pause()
+        try:
+            yield
+        finally:
+            self.go_on()
+
+    def _elapsed(self, now: float) -> float:
+        if not self._pauses:
+            return now - self._began
+        spent = self.worker_time()
+        computed = 0.0 if spent is None else max(0.0, spent - self._cpu_before)
+        return self._paused_at - self._began + computed
+
+    def _look_ahead(self, now: float) -> None:
+        """While paused: the worker cannot have spent the rest before as much time has passed."""
+        if self._timeout is None or self.worker_time() is None:
+            self.deadline = None
+            return
+        rest = self._timeout - self._elapsed(now)
+        self.deadline = now if rest <= 0 else now + max(rest, _LOOK)
+
+
+CLOCK: ContextVar[RunClock | None] = ContextVar("moonbox_run_clock", default=None)
+"""The clock of the run for which a tool is called: a tool that asks a person pauses it."""
+
+
+class Progress(Struct, frozen=True):
+    """How far a script says that it is."""
+
+    done: float
+    total: float | None = None
+    text: str = ""
+
+    @classmethod
+    def of(cls, arguments: Sequence[Any]) -> Progress:
+        """From what the script gave; raises ToolError where that makes no sense."""
+        done, total, text = (*arguments[:3], None, None, None)[:3]
+        if not _is_number(done) or not (total is None or _is_number(total)) or not isinstance(text, str | None):
+            message = "write: progress(done, total, text), two numbers and a text; total and text may be left out"
+            raise ToolError(message, code="invalid")
+        return cls(done, total, " ".join((text or "").split())[:_LONGEST_TEXT])
+
+
+def progress_words(progress: Progress) -> str:
+    """For a line of text: `3 of 10, rows`."""
+    amount = f"{progress.done:g}" + (f" of {progress.total:g}" if progress.total is not None else "")
+    return amount + (f", {visible(progress.text, keep='')}" if progress.text else "")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST

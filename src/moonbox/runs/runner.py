@@ -19,12 +19,11 @@ from moonbox.media import MediaStore
 from moonbox.runs.allowances import Allowances, script_question
 from moonbox.runs.blocking import BlockingDriver
 from moonbox.runs.calls import CallPath
-from moonbox.runs.clock import RunClock
 from moonbox.runs.environment import lower_inputs
 from moonbox.runs.execution import Execution
 from moonbox.runs.held_worker import HeldWorker
 from moonbox.runs.options import merged
-from moonbox.runs.record import RunRecord, ScriptApproval
+from moonbox.runs.record import RunClock, RunRecord, ScriptApproval
 from moonbox.runs.script_check import ScriptCheck
 from moonbox.worker import protocol
 
@@ -107,9 +106,7 @@ class Runner:
         self.turns.enter()
         execution: Execution | None = None
         try:
-            link = self.worker.acquire()
-            if self.worker.asleep:
-                link = self.recorded().wake()
+            link = self.acquire()
             execution = self.begin(link, source, given) if again is None else again(link)
             while not execution.over:
                 execution.may_sleep = True
@@ -196,7 +193,9 @@ class Runner:
 
     def acquire(self) -> Link:
         """The worker, with what scripts have defined."""
-        link = self.worker.acquire()
+        link = self.worker.link
+        if link is None or not link.alive():
+            link = self.worker.acquire()
         return self.recorded().wake() if self.worker.asleep else link
 
     def begin(
@@ -221,15 +220,19 @@ class Runner:
         record = RunRecord(
             calls,
             source,
-            recorded.begin.run if recorded is not None else options.get("run_id") or services.new_id(),
+            recorded.begin.run
+            if recorded is not None
+            else options.get("run_id") or f"{services.random.getrandbits(128):032x}",
+            settings.context,
+            options,
             repl_id=self.repl_id,
             number=number,
             seed=services.random.getrandbits(56) if recorded is None else recorded.begin.seed,
             state_lost_before=worker.loss_unseen or self.left_out,
         )
-        record.give(settings.context, options)
-        record.approve, record.approve_script = settings.approve, settings.script_approver
-        record.on_progress = options.get("on_progress")
+        record.approve = settings.approve
+        if settings.approve_script:
+            record.approve_script = settings.script_approver
         if repeats and limits.timeout is not None:  # this machine may be slower, or stall
             record.clock = RunClock(_REPLAY_SECONDS + _SLOWER * limits.timeout)
         if not repeats:
@@ -305,11 +308,15 @@ class Runner:
             self._send(execution, link, inputs, record.source.encode("utf-8", "replace"))
 
     def _send(self, execution: Execution, link: Link, inputs: Inputs, program: bytes) -> None:
-        record, worker = execution.record, self.worker
-        update = worker.update(link, self.toolbox, self.additions, record.calls.limits)
+        record, toolbox, additions = execution.record, self.toolbox, self.additions
+        limits, update = record.calls.limits, b""
+        if link.configured != (toolbox, toolbox.revision, additions.revision, limits):
+            update = self.worker.update(link, toolbox, additions, limits)
         if inputs:
             update += protocol.pack(protocol.CONFIGURE, {"inputs": inputs})
-        execution.begin(update + protocol.pack_run(program, record.number, record.seed), link)
+        size = protocol.RUN_HEAD.size + len(program)  # as `pack_run` does
+        head = protocol.RUN_FRAME.pack(protocol.RUN, size, record.number, record.seed)
+        execution.begin(update + head + program, link)
 
     def finish(self, execution: Execution) -> Run:
         """The run is over: keep the record, and the worker if it lives."""

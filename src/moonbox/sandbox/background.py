@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.runs.options import RunOptions
-    from moonbox.runs.progress import Progress
+    from moonbox.runs.record import Progress
     from moonbox.sandbox.repl import Repl
 
 

@@ -17,7 +17,7 @@ from moonbox.media import Media
 from moonbox.net.addresses import NetError, is_loopback, parse_target
 from moonbox.net.client import Client, PublicAddresses, Request, header_value, parse_json
 from moonbox.retry import retry_after
-from moonbox.runs.clock import CLOCK
+from moonbox.runs.record import CLOCK
 from moonbox.secrets import SecretRedactor
 from moonbox.tools.results import code_of_status
 from moonbox.wording import one_line

@@ -13,7 +13,7 @@ from moonbox.errors import WorkerError
 from moonbox.native import extension
 from moonbox.worker.control import Bell
 from moonbox.worker.encoding import FrameReader
-from moonbox.worker.protocol import READY
+from moonbox.worker.protocol import HEADER, READY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,8 +61,9 @@ class Link:
     """The worker is gone because its machine is; known after `kill`."""
     on_thaw: Callable[[], object] | None = None
     """Called when a frozen worker is used again."""
+    bell: Bell | None = None
+    """Ends a wait for the worker from another thread; None where nothing may."""
     _frozen = False
-    _bell: Bell | None = None
     _poll: select.poll | None = None
 
     def __init__(
@@ -87,7 +88,7 @@ class Link:
         self._wire = None if _Wire is None else _Wire(sock.fileno())
         self._control = control
         self._uses = 0
-        self._changing = threading.RLock()  # guards `closed`, `_uses`, `_frozen` and `_bell`
+        self._changing = threading.RLock()  # guards `closed`, `_uses`, `_frozen` and `bell`
         self._idle_since = monotonic()
         sock.setblocking(False)
 
@@ -119,7 +120,7 @@ class Link:
         half a frame would make the worker useless.
         """
         reader = self.reader
-        if self._wire is not None and self._bell is None and not reader.buffer:
+        if self._wire is not None and self.bell is None and not reader.buffer:
             try:
                 got = self._wire.exchange(data, -1.0 if deadline is None else deadline)
             except OSError:
@@ -129,7 +130,11 @@ class Link:
             if type(got) is bytes:
                 if not got:
                     raise Gone
-                return self._checked(reader.take(got)) or self.receive(deadline)
+                kind, length = HEADER.unpack_from(got) if len(got) >= HEADER.size else (0, -1)
+                if length == len(got) - HEADER.size and length <= reader.largest and self.greeting is not None:
+                    return kind, got[HEADER.size :]  # nearly always it is one whole frame
+                reader.buffer += got
+                return self.receive(deadline)
             data = data[got:]
         if data and not self.send(data, give_up):
             raise Unread
@@ -158,7 +163,7 @@ class Link:
                 ready = self._poller().poll(rest)
             except (OSError, ValueError):
                 raise Gone from None
-            if not ready or (self._bell is not None and self._bell.has_rung(ready)):
+            if not ready or (self.bell is not None and self.bell.has_rung(ready)):
                 return None
             self._read()
             frame = self._next()
@@ -167,20 +172,20 @@ class Link:
     def wake(self) -> None:
         """Make `receive` return. Where no thread waits, the next wait ends at once."""
         with self._changing:
-            if self._bell is not None:
-                self._bell.ring()
+            if self.bell is not None:
+                self.bell.ring()
 
     def let_wake(self) -> None:
         """From here on `wake` has an effect. Most runs never need the two sockets that this takes."""
         with self._changing:
-            if self._bell is None and not self.closed:
-                self._bell = Bell()
-                self._poller().register(self._bell.number, select.POLLIN)
+            if self.bell is None and not self.closed:
+                self.bell = Bell()
+                self._poller().register(self.bell.number, select.POLLIN)
 
     def stop_waking(self) -> None:
         """From here on `wake` has no effect; its sockets are closed."""
         with self._changing:
-            bell, self._bell = self._bell, None
+            bell, self.bell = self.bell, None
             if bell is not None:
                 self._poller().unregister(bell.number)
                 bell.close()
@@ -304,7 +309,7 @@ class Link:
 
     def _release(self) -> None:
         self._sock.close()
-        bell, self._bell = self._bell, None
+        bell, self.bell = self.bell, None
         if bell is not None:
             bell.close()
 

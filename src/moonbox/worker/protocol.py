@@ -39,7 +39,7 @@ HEADER = struct.Struct("<BI")
 STOP = struct.Struct("<IB")
 RUN_HEAD = struct.Struct("<IQ")
 LOOK = struct.Struct("<QI")
-_RUN_FRAME = struct.Struct("<BIIQ")  # HEADER and RUN_HEAD
+RUN_FRAME = struct.Struct("<BIIQ")  # HEADER and RUN_HEAD
 SPENT = struct.Struct("<qqdq")  # operations (-1: not counted), memory, seconds of processor time, bytes of output cut
 
 CONFIGURE, RUN, ANSWERS, HALT, GLOBALS, CHECK, INSPECT = 1, 2, 3, 4, 5, 6, 7
@@ -58,7 +58,7 @@ def pack(kind: int, value: Any) -> bytes:
 
 
 def pack_run(source: bytes, number: int, seed: int) -> bytes:
-    return _RUN_FRAME.pack(RUN, RUN_HEAD.size + len(source), number, seed) + source
+    return RUN_FRAME.pack(RUN, RUN_HEAD.size + len(source), number, seed) + source
 
 
 def chunk_name(number: int) -> str:

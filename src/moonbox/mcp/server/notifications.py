@@ -12,7 +12,7 @@ from mcp import MCPError
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
 
-from moonbox.runs.progress import Progress, progress_words
+from moonbox.runs.record import Progress, progress_words
 from moonbox.wording import counted, visible
 
 if TYPE_CHECKING:

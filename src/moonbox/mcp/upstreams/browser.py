@@ -20,7 +20,7 @@ from moonbox.mcp.upstreams.callbacks import Callbacks, ClientFeatures
 from moonbox.mcp.upstreams.connection import connect, make_transport
 from moonbox.mcp.upstreams.errors import describe
 from moonbox.mcp.upstreams.login import LoginRequired, Person, make_auth
-from moonbox.runs.clock import CLOCK
+from moonbox.runs.record import CLOCK
 from moonbox.wording import visible
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import mcp_types as types
 from pydantic import BaseModel
 
 from moonbox.mcp.caller import CALLER
-from moonbox.runs.clock import CLOCK, RunClock
+from moonbox.runs.record import CLOCK, RunClock
 from moonbox.wording import visible
 
 if TYPE_CHECKING:
