@@ -1,6 +1,12 @@
-"""Threads for tools, and an event loop in a thread.
+"""Ways off an event loop and back onto one. No other module has one; tests/sandbox/test_threads.py holds that.
 
-The threads are daemons that are reused, and that can be left behind when a tool never returns.
+off a loop    `in_thread` awaits a blocking function; `unbroken` waits for its end even if it is cancelled
+onto a loop   `soon` from any thread, `on_loop` from another loop, `wait_on_loop` from a thread, and a `LoopThread`
+
+anyio has counterparts, which are not used here, because a thread of ours can be left behind: a tool that never returns
+must not keep a program from ending. anyio's worker threads are not daemons, so that the interpreter waits for them, as
+it does for those of `asyncio.to_thread`. A call that anyio abandons loses its result, where `left` gives back a worker
+that nobody waits for. A BlockingPortal waits for all its tasks when it ends. And scripts run without anyio installed.
 """
 
 from __future__ import annotations
@@ -9,7 +15,9 @@ import contextlib
 import contextvars
 import threading
 from _queue import Empty, SimpleQueue  # without the queues of `queue`, which take longer to load
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+from weakref import WeakKeyDictionary
 
 from moonbox.errors import ToolError
 from moonbox.shortage import shortage
@@ -27,8 +35,11 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _A = TypeVar("_A")
+_Ts = TypeVarTuple("_Ts")
 _IDLE_SECONDS = 10.0
 _CANCEL_SECONDS = 2.0
+_PLACES = 40
+"""Functions of one event loop that run in threads at a time; those that `own_thread` starts do not count."""
 
 
 class Contained(Exception):
@@ -59,7 +70,8 @@ class Signal:
 class Threads:
     """Runs jobs in threads of its own. A job that blocks for ever costs its thread, nothing else."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "moonbox-tool") -> None:
+        self._name = name
         # The queues of idle threads. `pop` and `append` are atomic; None ends a thread.
         self._idle: list[SimpleQueue[_Work | None]] = []
         self._closed = False
@@ -85,7 +97,7 @@ class Threads:
                 self._idle.pop().put(None)
 
     def _start(self, work: _Work) -> None:
-        thread = threading.Thread(target=self._run, args=(work,), name="moonbox-tool", daemon=True)
+        thread = threading.Thread(target=self._run, args=(work,), name=self._name, daemon=True)
         try:
             thread.start()
         except RuntimeError as problem:
@@ -199,11 +211,7 @@ def _submit(loop: asyncio.AbstractEventLoop, make: Make, ended: Callable[[], obj
     def begin() -> None:
         task = loop.create_task(contained())
         task.add_done_callback(finish)
-        future.add_done_callback(lambda done: cancel(task) if done.cancelled() else None)
-
-    def cancel(task: asyncio.Task[Any]) -> None:  # from any thread
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(task.cancel)
+        future.add_done_callback(lambda done: soon(loop, task.cancel) if done.cancelled() else None)
 
     def finish(task: asyncio.Task[Any]) -> None:
         # Not when the future is cancelled: the coroutine may take its time to end, or refuse to be cancelled.
@@ -212,8 +220,7 @@ def _submit(loop: asyncio.AbstractEventLoop, make: Make, ended: Callable[[], obj
         if task.cancelled():
             future.cancel()
         if future.set_running_or_notify_cancel():
-            problem = task.exception()
-            if problem is None:
+            if (problem := task.exception()) is None:
                 future.set_result(task.result())
             else:
                 future.set_exception(problem)
@@ -222,46 +229,51 @@ def _submit(loop: asyncio.AbstractEventLoop, make: Make, ended: Callable[[], obj
     return future
 
 
+_LOOPS: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Threads, asyncio.Semaphore]] = WeakKeyDictionary()
+"""The threads of each event loop, and its free places."""
+
+
 async def in_thread(
-    work: Callable[[], _T],
+    work: Callable[[*_Ts], _T],
+    *arguments: *_Ts,
     start: Start | None = None,
-    *,
     ended: Callable[[], object] | None = None,
     left: Callable[[_T], object] | None = None,
 ) -> _T:
     """The result of a blocking function, in a thread that is left behind when this is cancelled.
 
-    `start` runs a job in a thread; without it, the function has one of its own. `ended` is called at its real end.
-    `left` gets the result that nobody waits for any more, in a thread, where it may block.
+    `start` runs a job in a thread. Without it, the function waits for one of a limited number of places, which it must
+    not keep for long: what waits for a person, a script or a worker passes `own_thread`. `ended` is called at the
+    function's real end. `left` gets the result that nobody waits for any more, in a thread, where it may block.
     """
     import asyncio
 
-    loop, start = asyncio.get_running_loop(), start or _start_thread
+    loop = asyncio.get_running_loop()
+    if start is None:
+        made = Threads("moonbox-loop-work"), asyncio.Semaphore(_PLACES)
+        threads, places = _LOOPS.get(loop) or _LOOPS.setdefault(loop, made)
+        await places.acquire()
+        start, ended = threads.submit, partial(soon, loop, places.release)
     done: asyncio.Future[_T] = loop.create_future()
-    waits = [True]
+    claim = partial(threading.Lock().acquire, blocking=False)  # true once: for the thread or for the cancellation
     results: list[_T] = []
-
-    def claim() -> bool:  # by the thread or by the cancellation, whichever is first: `pop` is atomic
-        try:
-            return waits.pop()
-        except IndexError:
-            return False
 
     def leave() -> None:
         if left is not None:
             left(results[0])
 
     def deliver(problem: BaseException | None) -> None:
-        if not done.done():  # it is, for work that was abandoned
-            if problem is None:
-                done.set_result(results[0])
-            else:
-                done.set_exception(problem)
+        if done.done():  # it was abandoned
+            return
+        if problem is None:
+            done.set_result(results[0])
+        else:
+            done.set_exception(problem)
 
     def job() -> None:
         problem: BaseException | None = None
         try:
-            results.append(work())
+            results.append(work(*arguments))
         except BaseException as raised:  # noqa: BLE001 - handed over to the event loop
             problem = raised
             if isinstance(raised, StopIteration) or not isinstance(raised, Exception | asyncio.CancelledError):
@@ -269,8 +281,8 @@ async def in_thread(
         if ended is not None:
             ended()
         if claim():
-            soon(loop, lambda: deliver(problem))  # the future belongs to the loop's thread
-        elif problem is None:
+            soon(loop, partial(deliver, problem))  # the future belongs to the loop's thread
+        elif results:
             leave()
 
     try:
@@ -282,12 +294,13 @@ async def in_thread(
     try:
         return await done
     except asyncio.CancelledError:
-        if not claim() and results:  # the thread has ended: another one, as `left` may block
+        if not claim() and results and left is not None:  # the thread has ended: another one, as `left` may block
             start(leave)
         raise
 
 
-def _start_thread(job: Callable[[], None]) -> None:
+def own_thread(job: Callable[[], None]) -> None:
+    """Run the job in a new thread, which does not count among the places of a loop."""
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(job,), name="moonbox-approval", daemon=True).start()
 
@@ -298,7 +311,7 @@ async def asked(function: Callable[[_A], Any], argument: _A, start: Start | None
 
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
         return await function(argument)
-    answer = await in_thread(lambda: function(argument), start)
+    answer = await in_thread(function, argument, start=start or own_thread)
     return await answer if inspect.isawaitable(answer) else answer
 
 
@@ -320,9 +333,25 @@ def soon(loop: asyncio.AbstractEventLoop, work: Callable[[], object]) -> None:
             raise
 
 
-async def unbroken(work: Callable[[], Any]) -> Any:
-    """The result of a blocking function that uses a Repl's worker: in a thread, which is waited for to its end."""
-    return await to_its_end(in_thread(work))
+async def on_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, _T]) -> _T:
+    """Await it on this loop, whichever loop we are on. The task there has our context, and is cancelled with us."""
+    import asyncio
+
+    if asyncio.get_running_loop() is loop:
+        return await work
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+
+
+def wait_on_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, _T], seconds: float | None = None) -> _T:
+    """The result of a coroutine on a loop of another thread; TimeoutError after so many seconds."""
+    import asyncio
+
+    return asyncio.run_coroutine_threadsafe(work, loop).result(seconds)
+
+
+async def unbroken(work: Callable[..., Any], *arguments: Any) -> Any:
+    """As `in_thread`, in a thread of its own that is waited for: for what must be done whole, such as a write."""
+    return await to_its_end(in_thread(work, *arguments, start=own_thread))
 
 
 async def to_its_end(work: Coroutine[Any, Any, _T]) -> _T:

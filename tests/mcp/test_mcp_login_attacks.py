@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from base64 import b64encode
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -24,7 +27,6 @@ from tests.loopback_servers import Answer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
 SECRET = "a-secret-of-the-company"
 
@@ -204,3 +206,11 @@ def test_a_refusal_of_the_authorization_server_ends_a_login() -> None:
                 await person.wait_for_return()
 
     asyncio.run(work())
+
+
+def test_a_login_ends_while_nobody_pastes_an_address() -> None:
+    """Its program does not wait for a line on standard input."""
+    command = [sys.executable, str(Path(__file__).with_name("login_page.py"))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.wait(100) == 0
+        assert process.stdout is not None and process.stdout.read() == "c\n"

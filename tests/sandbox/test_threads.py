@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
+import subprocess
+import sys
 import threading
 from contextvars import ContextVar
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import pytest
 
-from moonbox.threads import LoopThread, Signal, Threads
+import moonbox
+from moonbox.threads import LoopThread, Signal, Threads, in_thread, own_thread, unbroken
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,3 +138,56 @@ def test_threads_end_that_become_idle_after_the_close() -> None:
     assert ends.take(60)
     places[0].join(60)
     assert not places[0].is_alive()
+
+
+def test_no_other_module_has_a_way_off_a_loop_or_onto_one() -> None:
+    others = re.compile(
+        r"\b(?:to_thread|run_in_executor|call_soon_threadsafe|run_coroutine_threadsafe|run_sync|from_thread|BlockingPortal)\b"
+    )
+    root = Path(moonbox.__file__).parent
+    found = {path.relative_to(root).as_posix() for path in root.rglob("*.py") if others.search(path.read_text("utf-8"))}
+    assert found == {"threads.py"}
+
+
+def test_functions_wait_for_one_of_forty_places_and_a_cancelled_one_keeps_its_place_to_its_end() -> None:
+    ends = threading.Event()
+    begun: list[int] = []
+
+    def work(number: int) -> int:
+        begun.append(number)
+        ends.wait(60)
+        return number
+
+    async def main() -> None:
+        tasks = [asyncio.create_task(in_thread(work, number)) for number in range(41)]
+        while len(begun) < 40:
+            await asyncio.sleep(0)
+        tasks[0].cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await tasks[0]
+        assert await in_thread(lambda: "at once", start=own_thread) == "at once"
+        assert await unbroken(str.upper, "at once") == "AT ONCE"
+        assert len(begun) == 40
+        ends.set()
+        assert await asyncio.gather(*tasks[1:]) == [*range(1, 41)]
+        assert await in_thread(threading.current_thread) is not threading.current_thread()
+
+    asyncio.run(main())
+
+
+def test_a_function_that_never_returns_does_not_keep_a_program_from_ending() -> None:
+    program = """
+import asyncio, threading
+from moonbox.threads import in_thread
+
+async def main():
+    task = asyncio.create_task(in_thread(threading.Event().wait))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait({task})
+    print("cancelled")
+
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "cancelled\n"

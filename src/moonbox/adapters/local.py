@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from moonbox.adapters.base import as_messages, needed
 from moonbox.adapters.chat import ChatCollector, ChatCompletions, with_system
 from moonbox.errors import UsageError
 from moonbox.suggest import unknown
+from moonbox.threads import in_thread, own_thread, unbroken
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterator
@@ -128,7 +127,9 @@ class LlamaCpp(ChatCompletions[dict[str, Any], dict[str, Any], dict[str, Any], d
             return _later(_in_threads(self._stream(client, request)))
         if stream:
             return self._stream(client, request)
-        return asyncio.to_thread(self._complete, client, request) if awaited else self._complete(client, request)
+        if awaited:
+            return in_thread(self._complete, client, request, start=own_thread)
+        return self._complete(client, request)
 
     def _check_template(self, client: Any) -> None:
         """Refuse a model that would never see the tools, or never their results."""
@@ -202,14 +203,11 @@ async def _later(value: Any) -> Any:
 async def _in_threads(iterator: Generator[Any]) -> AsyncIterator[Any]:
     """Each step of a blocking generator in another thread, so that the event loop goes on."""
     end = object()
-    thread = ThreadPoolExecutor(1)  # after a cancellation, a step may still be under way: closing waits for it
     try:
-        while (item := await asyncio.wrap_future(thread.submit(next, iterator, end))) is not end:
+        while (item := await unbroken(next, iterator, end)) is not end:  # a step under way cannot be closed
             yield item
     finally:
-        closed = thread.submit(iterator.close)
-        thread.shutdown(wait=False)
-        await asyncio.wrap_future(closed)
+        await unbroken(iterator.close)
 
 
 # Calls that a model writes as text, in the ways in which models were trained to write them

@@ -13,9 +13,10 @@ from moonbox.adapters.base import Adapter, aanswer, aanswer_all, answer, answer_
 from moonbox.adapters.outcome import MessageT, Outcome, ResponseT, Tokens
 from moonbox.codemode.definitions import portable_value
 from moonbox.errors import UsageError
+from moonbox.runs.calls import run_to_end
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Sequence
+    from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequence
 
     from moonbox.adapters.base import ModelCall
     from moonbox.codemode.mode import Reply
@@ -212,7 +213,8 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
         request        anything else for the request; `tools` in it are added to ours
         """
         request = {"model": model, **request} if model else request
-        return _result(self._loop(messages, client, system, max_turns, conversation, on_text, request, awaited=False))
+        work = self._loop(messages, client, system, max_turns, conversation, on_text, request, awaited=False)
+        return run_to_end(work)
 
     async def arun(
         self,
@@ -298,15 +300,6 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
         if on_text is None:
             return response
         return await self.acollect(response, on_text) if awaited else self.collect(response, on_text)
-
-
-def _result(blocking: Coroutine[Any, Any, Any]) -> Any:
-    """The result of a coroutine that waits for nothing."""
-    try:
-        blocking.send(None)
-    except StopIteration as end:
-        return end.value
-    raise AssertionError("it waits for something")
 
 
 def close_connections(opened: Any) -> Awaitable[Any] | None:

@@ -14,7 +14,7 @@ from moonbox.cli.output import forget_typed, is_terminal, user_name
 from moonbox.cli.run_options import json_or_text
 from moonbox.errors import Denied
 from moonbox.runs.decisions import Decision, about_script
-from moonbox.threads import in_thread
+from moonbox.threads import in_thread, own_thread
 from moonbox.wording import counted, visible
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Approver:
 
         settled = threading.Event()
         try:
-            decision: Decision = await in_thread(lambda: self._ask(call, settled))
+            decision: Decision = await in_thread(self._ask, call, settled, start=own_thread)
         except CancelledError:  # another approver has answered, or the script was stopped
             settled.set()
             if self._asked is settled:

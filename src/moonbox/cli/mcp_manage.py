@@ -19,6 +19,7 @@ from moonbox.cli.output import print_error, print_json, print_note
 from moonbox.cli.trust import keeping_trust, trusted_config
 from moonbox.errors import ConfigError, MissingExtra, UsageError
 from moonbox.secrets import SecretRedactor
+from moonbox.threads import in_thread
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
@@ -258,7 +259,7 @@ def login(
     async def show(address: str) -> None:
         typer.echo(f"open this address to log in:\n\n  {visible(address, keep='')}\n", err=True)
         if open_browser:
-            await asyncio.to_thread(visit, address)
+            await in_thread(visit, address)
         else:
             typer.echo("then paste the address at which the browser ends here:", err=True)
 

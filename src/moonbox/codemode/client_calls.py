@@ -17,7 +17,7 @@ from moonbox.audit.records import Run
 from moonbox.errors import ClosedError, MoonboxError, PoolTimeout, UsageError, WorkerError
 from moonbox.runs.calls import run_to_end
 from moonbox.runs.decisions import Answer, ToolCall
-from moonbox.threads import in_thread
+from moonbox.threads import in_thread, own_thread
 from moonbox.tools.results import to_tool_error
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ async def _in_thread(make: Callable[[], Run | Step], turn: ExitStack) -> Run | S
                 _give_up(result)
 
     try:
-        result = await in_thread(made, left=give_up)
+        result = await in_thread(made, start=own_thread, left=give_up)
     except RuntimeError:  # no thread could be started
         held.close()
         raise

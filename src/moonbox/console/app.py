@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
@@ -18,6 +19,7 @@ from moonbox.console.rendering import Renderer
 from moonbox.errors import AuditError, MoonboxError, UsageError
 from moonbox.http.browser import cookie_name
 from moonbox.scripts.saving import save_run
+from moonbox.threads import in_thread, unbroken
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -120,7 +122,7 @@ class _Console:
         if bench is None:
             return self._problem(request, 404, "This server has no workbench.")
         run, in_flight = request.path_params["run"], form.get("in_flight") or None
-        task = asyncio.create_task(asyncio.to_thread(bench.resume, run, in_flight))
+        task = asyncio.create_task(unbroken(bench.resume, run, in_flight))
         self._resumed.add(task)
         task.add_done_callback(self._resumed.discard)
         await asyncio.wait({task}, timeout=_RESUME_SECONDS)
@@ -133,14 +135,14 @@ class _Console:
         form = await self._page_form(request)
         if form is None:
             return self._sign_in_page("Save a run from its page.", status=403)
-        run = await asyncio.to_thread(self._service.find, request.path_params["run"])
+        run = await in_thread(self._service.find, request.path_params["run"])
         if run is None:
             return self._problem(request, 404, "There is no run with this id.")
         parameters = [{"name": name, "required": True} for name in form.get("parameters", "").split()]
         name, description = form.get("name", ""), form.get("description", "")
         options: Any = {"name": name, "description": description, "parameters": parameters}
         try:
-            await asyncio.to_thread(save_run, self._service.scripts, run, **options)
+            await unbroken(partial(save_run, self._service.scripts, run, **options))
         except MoonboxError as problem:
             return self._problem(request, 409, str(problem))
         return RedirectResponse(f"{PREFIX}/tools/{name}", 303)
@@ -166,7 +168,7 @@ class _Console:
             if isinstance(values, Response):
                 return values
             values = {"script": page.script, **values}
-            return await asyncio.to_thread(self._render, request, page.template, page.view, values)
+            return await in_thread(self._render, request, page.template, page.view, values)
 
         return handle
 

@@ -21,6 +21,7 @@ from moonbox.console.rendering import as_json, sample
 from moonbox.errors import MoonboxError
 from moonbox.http.playground import run_report, timeline_of
 from moonbox.scripts.saving import can_save
+from moonbox.threads import in_thread, own_thread
 from moonbox.wording import seconds, size
 
 if TYPE_CHECKING:
@@ -99,8 +100,8 @@ async def runs(service: Service, request: Request, _: str) -> dict[str, Any]:
 
 async def run(service: Service, request: Request, _: str) -> dict[str, Any]:
     record = await _run(service, request.path_params["id"])
-    report = await asyncio.to_thread(run_report, record)
-    earlier, later = await asyncio.to_thread(service.readable.neighbours, record)
+    report = await in_thread(run_report, record)
+    earlier, later = await in_thread(service.readable.neighbours, record)
     bench = service.workbench
     return {
         "title": f"Run {record.id[:8]}",
@@ -112,7 +113,7 @@ async def run(service: Service, request: Request, _: str) -> dict[str, Any]:
         "usage": _usage(record),
         "tracebacks": tracebacks(record),
         "media": as_json([] if bench is None else bench.media_of(record.id)),
-        "walkable": bench is not None and await asyncio.to_thread(bench.is_recorded, record),
+        "walkable": bench is not None and await in_thread(bench.is_recorded, record),
         "model": report["model"],
         "economy": report["economy"],
     }
@@ -121,7 +122,7 @@ async def run(service: Service, request: Request, _: str) -> dict[str, Any]:
 async def comparison(service: Service, request: Request, _: str) -> dict[str, Any]:
     a = await _run(service, request.query_params.get("a", ""))
     b = await _run(service, request.query_params.get("b", ""))
-    result = await asyncio.to_thread(compare, a, b)
+    result = await in_thread(compare, a, b)
     calls = [
         {**pair, **{f"{side}_text": _call_text(pair[f"{side}_status"], pair[f"{side}_duration"]) for side in "ab"}}
         for pair in result.to_dict()["calls"]
@@ -152,7 +153,7 @@ async def durable(service: Service, _: Request, __: str) -> dict[str, Any]:
     box = service.sandbox
     values: dict[str, Any] = {"title": "Durable runs", "journal": box.has_journal, "interrupted": [], "repls": ()}
     if box.has_journal:
-        found, repls = await asyncio.to_thread(lambda: (box.interrupted(), box.journal.repls(most=_MOST_REPLS)))
+        found, repls = await in_thread(lambda: (box.interrupted(), box.journal.repls(most=_MOST_REPLS)))
         values["repls"] = repls
         for each in found:
             calls = [
@@ -168,14 +169,14 @@ async def tools(service: Service, request: Request, _: str) -> dict[str, Any]:
     query = request.query_params.get("q", "")[:500]
     page = request.query_params.get("page", "1")
     number = int(page) if page.isascii() and page.isdigit() and len(page) < 6 else 1
-    return {"title": "Tools", **await asyncio.to_thread(tools_page, service, query, max(1, number))}
+    return {"title": "Tools", **await in_thread(tools_page, service, query, max(1, number))}
 
 
 async def tool(service: Service, request: Request, _: str) -> dict[str, Any]:
     wanted = service.sandbox.toolbox.get(request.path_params["path"])
     if wanted is None:
         raise HTTPException(404, "There is no tool of this name.")
-    values = await asyncio.to_thread(tool_page, service, wanted)
+    values = await in_thread(tool_page, service, wanted)
     return {"title": wanted.path, **values, "learned": learned_shape(service, wanted)}
 
 
@@ -191,11 +192,11 @@ async def knowledge(service: Service, request: Request, _: str) -> dict[str, Any
     query = request.query_params.get("q", "")[:500]
     mode, source = request.query_params.get("mode", "keyword"), request.query_params.get("source", "")
     mode = mode if mode in _MODES else "keyword"
-    sources, stats = await asyncio.to_thread(lambda: (base.sources(), base.stats()))
+    sources, stats = await in_thread(lambda: (base.sources(), base.stats()))
     hits, problem = [], ""
     if query.strip():
         try:
-            hits = await asyncio.to_thread(_search, base, query, mode, source or None)
+            hits = await in_thread(_search, base, query, mode, source or None)
         except MoonboxError as failure:
             problem = str(failure)
     return {
@@ -216,7 +217,7 @@ async def doctor(service: Service, request: Request, _: str) -> dict[str, Any]:
     diagnose = _bench(service).diagnose
     if diagnose is None:
         raise HTTPException(404, "There is no diagnosis here.")
-    work = asyncio.ensure_future(asyncio.to_thread(diagnose))
+    work = asyncio.ensure_future(in_thread(diagnose, start=own_thread))
     if "wait" not in request.query_params:
         await asyncio.wait({work}, timeout=_PATIENCE)
         if not work.done():  # the page comes at once, and asks for the rest by itself
@@ -258,7 +259,7 @@ def _bench(service: Service) -> Workbench:
 
 
 async def _run(service: Service, id: str) -> Run:
-    run = await asyncio.to_thread(service.find, id)
+    run = await in_thread(service.find, id)
     if run is None:
         raise HTTPException(404, "There is no run with this id.")
     return run

@@ -31,7 +31,7 @@ from moonbox.errors import Denied, JournalError, UsageError
 from moonbox.runs.allowances import definition_of
 from moonbox.runs.decisions import Decision, effect
 from moonbox.runs.options import check_callbacks
-from moonbox.threads import asked, in_thread, soon
+from moonbox.threads import asked, in_thread, own_thread, soon
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ class JournalApprover:
         journal, questions = self.journal, Questions(self.journal.backend)
 
         async def patiently(work: Callable[[], Any]) -> Any:
-            return await in_thread(lambda: journal.patiently(work))
+            return await in_thread(journal.patiently, work, start=own_thread)
 
         kept = await patiently(lambda: self._keep(questions, call))
         decision = kept.decision
@@ -326,7 +326,7 @@ async def _look(watch: Watch, questions: Questions, kept: KeptQuestion, run: str
         number = watch.add(run, kept.expires, partial(soon, loop, told.set))
         try:
             with contextlib.suppress(JournalError):  # a database that is away does not answer for a person
-                if await in_thread(lambda: questions.decision(kept)) is not None:
+                if await in_thread(questions.decision, kept, start=own_thread) is not None:
                     return Decision("deny")  # `settle` finds what the journal has
             await told.wait()
         finally:

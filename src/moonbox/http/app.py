@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,7 @@ from moonbox.http.requests import (
     while_connected,
 )
 from moonbox.http.workbench import WorkbenchApi
+from moonbox.threads import in_thread
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
@@ -228,18 +230,18 @@ class _Api:
                 where[name] = None if given is None else moment(given, time())
         before = text(request, "before")
         if offset and before is None:
-            runs = await asyncio.to_thread(self._service.readable.list, limit, offset, **where)
+            runs = await in_thread(partial(self._service.readable.list, limit, offset, **where))
             return JsonAnswer({"runs": [run.to_dict() for run in runs]})
         try:
-            page = await asyncio.to_thread(self._service.page, limit, before, RunFilter(**where))
+            page = await in_thread(self._service.page, limit, before, RunFilter(**where))
         except UsageError:
             raise Refused(404, "unknown_run", "before must be the id of a run") from None
         rows = [run.to_dict() for run in page.runs]
         total = None
         if flag(request, "details"):
-            rows = await asyncio.to_thread(lambda: [{**row, **self._service.details(row["id"])} for row in rows])
+            rows = await in_thread(lambda: [{**row, **self._service.details(row["id"])} for row in rows])
             if where["text"] is None and not where["labels"]:  # which would read every record
-                total = await asyncio.to_thread(self._service.readable.count, RunFilter(**where))
+                total = await in_thread(self._service.readable.count, RunFilter(**where))
         return JsonAnswer({"runs": rows, "next": page.next, "searched_back_to": page.searched_back_to, "total": total})
 
     async def get_run(self, request: Request) -> Response:
@@ -248,7 +250,7 @@ class _Api:
 
     async def get_report(self, request: Request) -> Response:
         run = await self._find(request.path_params["id"])
-        return JsonAnswer(await asyncio.to_thread(run_report, run))
+        return JsonAnswer(await in_thread(run_report, run))
 
     async def get_call(self, request: Request) -> Response:
         run = await self._find(request.path_params["id"])
@@ -262,7 +264,7 @@ class _Api:
         first, second = text(request, "a"), text(request, "b")
         if first is None or second is None:
             raise Refused(400, "invalid", "a and b must be ids of runs")
-        comparison = await asyncio.to_thread(compare, await self._find(first), await self._find(second))
+        comparison = await in_thread(compare, await self._find(first), await self._find(second))
         return JsonAnswer(comparison.to_dict())
 
     async def list_servers(self, _: Request) -> Response:
@@ -292,7 +294,7 @@ class _Api:
 
     async def _find(self, id: str) -> Run:
         """A run as every client may see it: tracebacks of tools are on the console's page alone."""
-        run = await asyncio.to_thread(self._service.find, id)
+        run = await in_thread(self._service.find, id)
         if run is None:
             raise Refused(404, "unknown_run", "unknown run id")
         return run.without_details()
@@ -301,7 +303,7 @@ class _Api:
         metrics = self._service.sandbox.metrics
         if metrics is None:
             raise Refused(404, "not_found", "metrics need the extra: pip install 'moonbox[metrics]'")
-        return Response(await asyncio.to_thread(metrics.text), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(await in_thread(metrics.text), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def openapi(self, _: Request) -> Response:
         service = self._service

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import threading
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import StreamingResponse
+
+from moonbox.threads import in_thread, soon
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
@@ -106,8 +108,7 @@ class Events:
 def _tell(subscribers: Iterable[_Subscriber], event: Event | None) -> None:
     """From any thread: only its own event loop may touch a queue. None ends the stream."""
     for each in subscribers:
-        with contextlib.suppress(RuntimeError):  # the loop has been closed
-            each.loop.call_soon_threadsafe(_put, each.queue, event)
+        soon(each.loop, partial(_put, each.queue, event))
 
 
 def _put(queue: asyncio.Queue[Event | None], event: Event | None) -> None:
@@ -140,7 +141,7 @@ class TrailWatch:
     async def start(self) -> None:
         """Watch until there was no subscriber for some time. What is written once this has returned is published."""
         if self._task is None or self._task.done():
-            mark, _ = await asyncio.to_thread(self._tail, None)
+            mark, _ = await in_thread(self._tail, None)
             if self._task is None or self._task.done():  # else another request has started it
                 self._task = asyncio.create_task(self._watch(mark))
 
@@ -152,6 +153,6 @@ class TrailWatch:
                 idle += 1
                 continue
             idle = 0
-            mark, runs = await asyncio.to_thread(self._tail, mark)
+            mark, runs = await in_thread(self._tail, mark)
             for run in runs:
                 self._events.publish(Event("run", run.to_dict()))

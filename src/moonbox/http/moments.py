@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.records import Run
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.http.playground import answer_of, run_dict
 from moonbox.http.requests import JsonAnswer, Refused, json_object, refusing
+from moonbox.threads import in_thread, own_thread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +50,7 @@ class MomentsApi:
 
     async def _view(self, request: Request, at: int) -> RunView:
         with refusing(409, "unavailable", MoonboxError):
-            return await asyncio.to_thread(self._bench.view, request.path_params["id"], at)
+            return await in_thread(self._bench.view, request.path_params["id"], at, start=own_thread)
 
 
 def _view_dict(view: RunView) -> Mapping[str, Any]:

@@ -25,6 +25,7 @@ from moonbox.http.events import Event, Events
 from moonbox.languages.registry import LANGUAGES
 from moonbox.limits import Limits
 from moonbox.runs.decisions import Answer
+from moonbox.threads import in_thread, unbroken
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class Playground:
         """A new session; UsageError for a language that is not offered."""
         if language not in self.languages:
             raise UsageError(f"unknown language {language!r}; known languages: {', '.join(self.languages)}")
-        sandbox = await asyncio.to_thread(self._sandboxes, language)
+        sandbox = await in_thread(self._sandboxes, language)
         id = secrets.token_urlsafe(9)
         return self._sessions.open(id, lambda: PlaygroundSession(id, self.events, sandbox, language))
 
@@ -123,13 +124,13 @@ class Playground:
         """What the check finds before anything is run, with the globals of that session."""
         known = self._sessions.get(session or "")
         if known is not None and known.language == language:
-            findings = await asyncio.to_thread(known.repl.check, source)
+            findings = await in_thread(known.repl.check, source)
         else:
-            sandbox = await asyncio.to_thread(self._sandboxes, language)
+            sandbox = await in_thread(self._sandboxes, language)
             with contextlib.closing(sandbox.repl()) as repl:
-                findings = await asyncio.to_thread(repl.check, source)
+                findings = await in_thread(repl.check, source)
         if not findings and not LANGUAGES[language].engine_checks:  # one that checks has said it before
-            findings = await asyncio.to_thread(lambda: _syntax_error(self._compilers(language), source))
+            findings = await in_thread(lambda: _syntax_error(self._compilers(language), source))
         return [finding.to_dict() for finding in findings]
 
 
@@ -195,7 +196,7 @@ class PlaygroundSession:
         """Stop the run. A script that does not stop is ended with its worker, and its globals are lost."""
         if self._pause is not None:
             pause, self._pause = self._pause, None
-            run = await asyncio.to_thread(pause.cancel)
+            run = await unbroken(pause.cancel)
             self._finish(run)
             return
         task = self._task
@@ -223,7 +224,7 @@ class PlaygroundSession:
         """Stop its run, if there is one, and end it."""
         with contextlib.suppress(MoonboxError):
             await self.stop()
-        await asyncio.to_thread(self.end)
+        await unbroken(self.end)
 
     def to_dict(self) -> dict[str, Any]:
         limits = self._sandbox.limits.to_dict()

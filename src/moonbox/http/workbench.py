@@ -7,7 +7,6 @@ bench.attach(sandbox, trail=trail)
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import functools
 import re
@@ -34,6 +33,7 @@ from moonbox.limits import Limits
 from moonbox.media import MediaStore
 from moonbox.runs.decisions import Decision
 from moonbox.sandbox.sandbox import Sandbox
+from moonbox.threads import in_thread, unbroken
 from moonbox.values import from_jsonable, to_jsonable
 
 if TYPE_CHECKING:
@@ -324,7 +324,7 @@ class WorkbenchApi:
     async def globals(self, request: Request) -> Response:
         session = self._session(request)
         with refusing(503, "unavailable", MoonboxError):
-            return JsonAnswer({"globals": await asyncio.to_thread(session.globals)})
+            return JsonAnswer({"globals": await in_thread(session.globals)})
 
     async def check(self, request: Request) -> Response:
         body = await json_object(request)
@@ -339,7 +339,7 @@ class WorkbenchApi:
 
     async def list_approvals(self, _: Request) -> Response:
         bench = self._bench
-        pending = [bench.question(question) for question in await asyncio.to_thread(bench.approvals.pending)]
+        pending = [bench.question(question) for question in await in_thread(bench.approvals.pending)]
         return JsonAnswer(
             {"pending": pending, "answered": [bench.answered(each) for each in bench.approvals.answered()]}
         )
@@ -360,7 +360,7 @@ class WorkbenchApi:
         with refusing(400, "invalid", UsageError):
             decision = Decision(kind, reason[:500], arguments, _BY, when, scope)
         with refusing(400, "invalid", ArgumentError), refusing(404, "unknown_approval", UsageError):
-            await asyncio.to_thread(self._bench.answer, request.path_params["id"], decision)
+            await unbroken(self._bench.answer, request.path_params["id"], decision)
         return JsonAnswer({"ok": True})
 
     async def search_knowledge(self, request: Request) -> Response:
@@ -369,11 +369,11 @@ class WorkbenchApi:
         mode: Any = text(request, "mode") or "keyword"
         limit = number(request, "limit", 12, 50)
         with refusing(400, "invalid", MoonboxError):
-            hits = await asyncio.to_thread(base.search, query, mode, max(1, limit), source)
+            hits = await in_thread(base.search, query, mode, max(1, limit), source)
         return JsonAnswer({"hits": [hit.to_dict() for hit in hits], "mode": hits.mode, "notes": hits.notes})
 
     async def list_sources(self, _: Request) -> Response:
-        sources = await asyncio.to_thread(self._knowledge().sources)
+        sources = await in_thread(self._knowledge().sources)
         return JsonAnswer({"sources": [source.to_dict() for source in sources]})
 
     async def get_medium(self, request: Request) -> Response:
@@ -396,7 +396,7 @@ class WorkbenchApi:
     async def doctor(self, _: Request) -> Response:
         if self._bench.diagnose is None:
             raise Refused(404, "not_found", "there is no diagnosis here")
-        return JsonAnswer(await asyncio.to_thread(self._bench.diagnose))
+        return JsonAnswer(await in_thread(self._bench.diagnose))
 
     def _session(self, request: Request) -> PlaygroundSession:
         session = self._bench.playground.get(request.path_params["id"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import mcp_types as types
 
@@ -12,13 +12,9 @@ from moonbox.errors import Denied, ToolError
 from moonbox.media import MediaStore
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
     from moonbox.media import Media
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.decisions import Decision, ToolCall
-
-T = TypeVar("T")
 
 
 class Caller(Protocol):
@@ -79,14 +75,6 @@ class OwnedMedia(MediaStore):
 
     def owned(self, address: str, owner: str) -> Media | None:
         return self.get(address) if owner in self._owners.get(address, ()) else None
-
-
-async def on_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
-    """Run it on this loop, whichever loop we are on. The task there inherits our context, and with it the caller."""
-    if asyncio.get_running_loop() is loop:
-        return await work
-    # Cancelling the future here cancels the task over there.
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
 
 
 async def approve(call: ToolCall) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +48,7 @@ class AwaitingExecutor:
             return await call()
         assert entry.running is not None
         entry.running.hold()
-        result = await in_thread(call, self._threads.submit, ended=entry.running.let_go)
+        result = await in_thread(call, start=self._threads.submit, ended=entry.running.let_go)
         return await result if inspect.isawaitable(result) else result
 
     async def settle(self, value: Any) -> Any:
@@ -203,7 +202,7 @@ class AwaitedDriver:
         try:
             while not self._is_over() and (execution.starting or journal.is_due(starting=True)):
                 told = len(execution.starting)
-                await in_thread(partial(journal.put, journal.take()), self._threads.submit)
+                await in_thread(journal.put, journal.take(), start=self._threads.submit)
                 if not self._is_over():
                     self._start(told)
         except Exception as problem:  # noqa: BLE001 - raised by `run`

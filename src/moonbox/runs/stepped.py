@@ -10,7 +10,7 @@ from moonbox.errors import ToolError, UsageError
 from moonbox.runs.call_entry import failure
 from moonbox.runs.decisions import Answer, ToolCall
 from moonbox.runs.environment import AddedFunction
-from moonbox.threads import in_thread
+from moonbox.threads import in_thread, own_thread
 from moonbox.wording import counted
 from moonbox.worker.protocol import REASON_CANCELLED
 
@@ -48,7 +48,7 @@ class Pause:
 
     async def aresume(self, answers: Mapping[int, Any] | Sequence[Any] | Answer | None = None) -> Run | Pause:
         """The same, awaited. If that is cancelled, the run is given up at its next calls."""
-        return await in_thread(lambda: self.resume(answers), left=give_up)
+        return await in_thread(self.resume, answers, start=own_thread, left=give_up)
 
     def cancel(self) -> Run:
         """Give the run up: the script is stopped, the Repl stays usable."""

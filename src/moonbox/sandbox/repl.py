@@ -102,9 +102,9 @@ class Repl(Closing):
     async def astart(self, source: str, **options: Unpack[RunOptions]) -> Run | Pause:
         """The same, awaited. If that is cancelled, the run is given up at its first calls."""
         from moonbox.runs.stepped import give_up
-        from moonbox.threads import in_thread
+        from moonbox.threads import in_thread, own_thread
 
-        return await in_thread(lambda: self.start(source, **options), left=give_up)
+        return await in_thread(lambda: self.start(source, **options), start=own_thread, left=give_up)
 
     def submit(self, source: str, **options: Unpack[RunOptions]) -> Background:
         """Run a script in the background: returns at once, with a handle to wait for it, watch it or cancel it."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
-from moonbox.threads import in_thread
+from moonbox.threads import in_thread, own_thread
 from moonbox.worker.sources import check_layers
 
 if TYPE_CHECKING:
@@ -89,9 +89,12 @@ class Pool:
 
         try:
             async with asyncio.timeout(timeout):
-                while (link := self.try_spare() or await in_thread(self.try_checkout, left=self.discard)) is None:
+                while True:
+                    link = self.try_spare()
+                    link = link or await in_thread(self.try_checkout, start=own_thread, left=self.discard)
+                    if link is not None:
+                        return link
                     await self._wait_until_available()
-                return link
         except TimeoutError:
             raise self._all_in_use(timeout) from None
 

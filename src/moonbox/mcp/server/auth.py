@@ -15,6 +15,7 @@ from mcp.server.auth.provider import AccessToken
 from moonbox.config.sections import check_url
 from moonbox.net.addresses import NetError, parse_target
 from moonbox.net.client import Client, PublicAddresses, Request
+from moonbox.threads import in_thread
 
 if TYPE_CHECKING:
     from moonbox.config.sections import OAuthSettings, ServeSettings
@@ -108,7 +109,7 @@ class JwtVerifier:
             async with self._fetching:
                 if name not in self._keys and time.monotonic() - self._fetched >= _REFETCH_SECONDS:
                     self._fetched = time.monotonic()
-                    self._keys = await asyncio.to_thread(self._fetch)
+                    self._keys = await in_thread(self._fetch)
         if name not in self._keys:
             raise ValueError("unknown key")
         return self._keys[name]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 
 from moonbox.errors import Denied
-from moonbox.mcp.caller import CALLER, on_loop
+from moonbox.mcp.caller import CALLER
 from moonbox.mcp.server.notifications import CallProgress, Relay
 from moonbox.mcp.server.questions import (
     NO_ANSWER,
@@ -35,6 +35,7 @@ from moonbox.mcp.server.questions import (
 from moonbox.mcp.server.sessions import owner_name
 from moonbox.runs.decisions import Decision
 from moonbox.schema.learned import OWNER
+from moonbox.threads import on_loop
 from moonbox.wording import counted, visible
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from moonbox.errors import UsageError
 from moonbox.mcp.server.background import MOST_KEPT, WaitArguments, not_in_background, still_running, stopped
 from moonbox.mcp.server.call import OpenCall
 from moonbox.mcp.server.results import error_result
+from moonbox.threads import in_thread, unbroken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -143,7 +144,7 @@ class OpenCalls:
             call.enter_background()
             if self._handles is not None:
                 try:
-                    await asyncio.to_thread(self._handles.keep, call.id, call.owner)
+                    await unbroken(self._handles.keep, call.id, call.owner)
                 except BaseException:  # the client will not know its id
                     self._forget(call)
                     call.task.cancel()
@@ -169,7 +170,7 @@ class OpenCalls:
         call = self._kept(id, client)
         if call is not None or self._handles is None:
             return call
-        known = await asyncio.to_thread(self._handles.has, id, client.owner)
+        known = await in_thread(self._handles.has, id, client.owner)
         if (call := self._kept(id, client)) is None and known and self.has_room(client):
             call = OpenCall(client, self._settings, self._direct_name, wait_tool=wait_tool, id=id)
             call.enter_background()
@@ -206,7 +207,7 @@ class OpenCalls:
 
     async def _drop_handle(self, id: str, client: McpClient) -> bool:
         """Whether the journal had one of this client; a run that a restart has cut off then stays as it is."""
-        return self._handles is not None and await asyncio.to_thread(self._handles.drop, id, client.owner)
+        return self._handles is not None and await unbroken(self._handles.drop, id, client.owner)
 
     async def give_up(self, id: str, client: McpClient) -> bool:
         """Drop the handle of a script that is cancelled; whether there was one. Another front end may still run it."""
@@ -225,14 +226,14 @@ class OpenCalls:
     async def runs_elsewhere(self, id: str) -> bool:
         """Whether the script has not ended, and a living process has its Repl."""
         assert self._journal is not None
-        _, ended, in_use = await asyncio.to_thread(self._journal.whereabouts, id)
+        _, ended, in_use = await in_thread(self._journal.whereabouts, id)
         return in_use and not ended
 
     async def stop_given_up(self) -> None:
         """Stop the scripts whose handle another front end has dropped: it has given the result, or cancelled them."""
         calls = {call.id: call for call in self._calls.values() if call.has_handle and not call.cancelled}
         if self._handles is not None and calls:
-            for id in await asyncio.to_thread(self._handles.dropped, list(calls)):
+            for id in await in_thread(self._handles.dropped, list(calls)):
                 calls[id].task.cancel()
                 self._forget(calls[id])
 

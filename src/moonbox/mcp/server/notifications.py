@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict, deque
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
@@ -13,6 +14,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
 
 from moonbox.runs.record import Progress, progress_words
+from moonbox.threads import soon
 from moonbox.wording import counted, visible
 
 if TYPE_CHECKING:
@@ -133,8 +135,7 @@ class ChangeNotifier:
         loop = asyncio.get_running_loop()
 
         def wake(_: Toolbox) -> None:  # called in whichever thread changed the toolbox
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(self._changed.set)
+            soon(loop, self._changed.set)
 
         unsubscribe = self._toolbox.subscribe(wake)
         before = self._fingerprint()
@@ -186,9 +187,8 @@ class Relay:
 
     def put(self, send: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """In any thread: `send` is awaited on the server's loop."""
-        if not self._loop.is_closed():
-            self._used = True
-            self._loop.call_soon_threadsafe(self._take, send)
+        self._used = True
+        soon(self._loop, partial(self._take, send))
 
     async def flush(self) -> None:
         """Wait, not for ever, until everything is sent: a result must not overtake it."""
@@ -267,8 +267,8 @@ class CallProgress:
 
     def _put(self, progress: Progress) -> None:
         client = self._client
-        if client is not None and client.wants_progress and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._schedule, progress)  # reported in a script's thread
+        if client is not None and client.wants_progress:
+            soon(self._loop, partial(self._schedule, progress))  # reported in a script's thread
 
     def _schedule(self, progress: Progress) -> None:
         self._waiting = progress

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 from collections import OrderedDict
@@ -19,6 +18,7 @@ from moonbox.mcp.caller import CALLER
 from moonbox.mcp.server.call import OpenCall
 from moonbox.mcp.server.sessions import LOG_LEVELS, McpClient
 from moonbox.media import PREFIX as MEDIA
+from moonbox.threads import in_thread
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ class Resources:
             return types.ReadResourceResult(contents=[blob])
         if uri.startswith(RUNS) and (run := uri.removeprefix(RUNS)) in self._runs.get(client.owner, {}):
             with contextlib.suppress(UsageError, AuditError):
-                record = await asyncio.to_thread(self._trail.get, run)
+                record = await in_thread(self._trail.get, run)
                 contents = types.TextResourceContents(uri=uri, mime_type=_JSON, text=record.without_details().to_json())
                 return types.ReadResourceResult(contents=[contents])
         return None

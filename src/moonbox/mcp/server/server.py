@@ -28,6 +28,7 @@ from moonbox.mcp.server.sessions import McpClient, session_key
 from moonbox.mcp.server.tools import ToolRunner, ToolViews
 from moonbox.mcp.upstreams.callbacks import ClientFeatures
 from moonbox.mcp.upstreams.manager import Upstreams
+from moonbox.threads import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -209,7 +210,7 @@ class MoonboxServer:
         while self._refresh is not None:
             await asyncio.sleep(_REFRESH_SECONDS)
             try:
-                await asyncio.to_thread(self._refresh)
+                await in_thread(self._refresh)
             except Exception as problem:  # noqa: BLE001 - a folder that cannot be read now may be readable later
                 log.warning("tool scripts: %s", problem)
 

@@ -8,6 +8,7 @@ import os
 import stat
 import sys
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -15,6 +16,7 @@ import mcp_types as types
 from mcp.shared.message import SessionMessage
 
 from moonbox.mcp.streams import MessageReader, MessageWriter
+from moonbox.threads import soon
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,10 +114,10 @@ async def _reader(fd: int) -> asyncio.StreamReader:
 
 
 def _feed(fd: int, reader: asyncio.StreamReader, loop: asyncio.AbstractEventLoop) -> None:
-    with contextlib.suppress(RuntimeError, OSError):  # the loop has been closed
+    with contextlib.suppress(OSError):
         while chunk := os.read(fd, _CHUNK):
-            loop.call_soon_threadsafe(reader.feed_data, chunk)
-        loop.call_soon_threadsafe(reader.feed_eof)
+            soon(loop, partial(reader.feed_data, chunk))
+    soon(loop, reader.feed_eof)
 
 
 async def _writer(fd: int) -> Any:

@@ -21,6 +21,7 @@ from moonbox.mcp.upstreams.connection import connect, make_transport
 from moonbox.mcp.upstreams.errors import describe
 from moonbox.mcp.upstreams.login import LoginRequired, Person, make_auth
 from moonbox.runs.record import CLOCK
+from moonbox.threads import in_thread, own_thread
 from moonbox.wording import visible
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ async def browser(
         await show(address)
 
     async def read_pasted() -> AuthorizationCodeResult:
-        return parse_return((await asyncio.to_thread(sys.stdin.readline)).strip())
+        return parse_return((await in_thread(sys.stdin.readline, start=own_thread)).strip())
 
     async def wait_for_return() -> AuthorizationCodeResult:
         waits = [returned, *([asyncio.ensure_future(read_pasted())] if paste else [])]
@@ -132,7 +133,7 @@ async def log_in(
     """Let a person log in at a server, as `browser` describes; the store has the tokens then."""
     port = 0 if settings.oauth is None else settings.oauth.redirect_port
     async with browser(show, port=port, paste=paste) as person:
-        auth = await asyncio.to_thread(make_auth, settings, logins, person)
+        auth = await in_thread(make_auth, settings, logins, person)
         answer = Callbacks(settings.name).answer
         async with connect(make_transport(settings, auth), ClientFeatures(), answer) as connection:
             await connection.tools()

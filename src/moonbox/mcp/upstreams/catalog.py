@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.mcp.upstreams.errors import describe
 from moonbox.mcp.upstreams.offers import EMPTY, Offers
 from moonbox.mcp.upstreams.tools import convert_tools, placeholder
+from moonbox.threads import unbroken
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class ServerCatalog:
 
     async def _save(self) -> None:
         if self._cache is not None:
-            await asyncio.to_thread(self._cache.put, self._settings, self._listed or [], self.offers)
+            await unbroken(self._cache.put, self._settings, self._listed or [], self.offers)
 
     def _take_offers(self, offers: Offers) -> None:
         changed, self.offers = offers != self.offers, offers

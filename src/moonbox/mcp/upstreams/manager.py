@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.errors import ClosedError, ToolError, UsageError
-from moonbox.mcp.caller import CALLER, OwnedMedia, on_loop
+from moonbox.mcp.caller import CALLER, OwnedMedia
 from moonbox.mcp.upstreams.callbacks import ClientFeatures
 from moonbox.mcp.upstreams.offers import NAMESPACE, Directory
 from moonbox.mcp.upstreams.protocols import EarlierConnections
@@ -18,7 +18,7 @@ from moonbox.mcp.upstreams.tools import result_value
 from moonbox.mcp.upstreams.upstream import Upstream
 from moonbox.secrets import SecretRedactor
 from moonbox.suggest import unknown
-from moonbox.threads import LoopThread
+from moonbox.threads import LoopThread, on_loop, soon, unbroken, wait_on_loop
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Upstreams:
         """Wait until the first start of each server is over; whether that happened in time."""
         if self._home is None or self._home.is_closed():
             return True
-        return asyncio.run_coroutine_threadsafe(self.async_wait(seconds), self._home).result()
+        return wait_on_loop(self._home, self.async_wait(seconds))
 
     async def async_wait(self, seconds: float) -> bool:
         """The same, awaited."""
@@ -148,7 +148,7 @@ class Upstreams:
         self._closed = True
         if self._home is not None and not self._home.is_closed():
             with contextlib.suppress(TimeoutError):
-                asyncio.run_coroutine_threadsafe(self._stop(), self._home).result(_CLOSE_SECONDS)
+                wait_on_loop(self._home, self._stop(), _CLOSE_SECONDS)
         with contextlib.suppress(TimeoutError):
             self._thread.close()
 
@@ -158,7 +158,7 @@ class Upstreams:
             self._closed = True
             await self._stop()
         else:
-            await asyncio.to_thread(self.close)
+            await unbroken(self.close)
 
     async def _stop(self) -> None:
         for task in self._tasks:
@@ -208,7 +208,7 @@ class Upstreams:
         """Start a server that is not ready, without waiting for its next attempt."""
         upstream = self._find(name)
         if upstream.status.state in ("retrying", "failed", "idle") and not upstream.settings.problem:
-            self._running_home().call_soon_threadsafe(upstream.restart)
+            soon(self._running_home(), upstream.restart)
 
     async def log_in(self, name: str, show: Callable[[str], Awaitable[None]]) -> bool:
         """Let a person log in at a server. `show` gets the address to open, on the servers' loop."""
@@ -306,7 +306,7 @@ class Upstreams:
 
     def call(self, path: str, arguments: dict[str, Any] | None = None) -> Any:
         """Call `<server>.<tool>` and return its data; raises ToolError. For use without a Sandbox."""
-        return asyncio.run_coroutine_threadsafe(self.acall(path, arguments), self._running_home()).result()
+        return wait_on_loop(self._running_home(), self.acall(path, arguments))
 
     async def acall(self, path: str, arguments: dict[str, Any] | None = None) -> Any:
         """The same, awaited."""

@@ -22,7 +22,7 @@ from mcp.shared.message import SessionMessage
 from moonbox.mcp.streams import MessageReader, MessageWriter
 from moonbox.mcp.upstreams.errors import ConnectionLost, with_last_output
 from moonbox.mcp.upstreams.transport import Throttle, Transport
-from moonbox.threads import to_its_end
+from moonbox.threads import to_its_end, unbroken
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -224,7 +224,7 @@ async def _stop(
         await asyncio.gather(*watchers, return_exceptions=True)
     finally:
         if guard is not None:
-            await asyncio.to_thread(guard.dismiss)
+            await unbroken(guard.dismiss)
 
 
 def _signal_group(process: _Process, number: signal.Signals) -> None:

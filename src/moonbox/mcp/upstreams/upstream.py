@@ -23,6 +23,7 @@ from moonbox.mcp.upstreams.login import LoginRequired
 from moonbox.mcp.upstreams.status import Status, Timing, server_icons
 from moonbox.mcp.upstreams.tools import UNAVAILABLE
 from moonbox.secrets import SecretRedactor
+from moonbox.threads import in_thread, own_thread
 from moonbox.tools.hints import Hints
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class Upstream:
         began = time.monotonic()
         self._set_state("starting", attempts=attempts, retry_at=None)
         self._login.required = False
-        self._transport = transport = make_transport(self.settings, await asyncio.to_thread(self._login.auth))
+        self._transport = transport = make_transport(self.settings, await in_thread(self._login.auth, start=own_thread))
         transport.output.on_line = self._log_line
         features = self.callbacks.features if self.settings.questions else ClientFeatures()
         if not self.settings.sampling:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import re
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from moonbox.mcp.upstreams.errors import ConnectionLost
 from moonbox.mcp.upstreams.transport import Throttle, Transport
 from moonbox.net.addresses import NameLookup, NetError, is_loopback
 from moonbox.net.client import PublicAddresses, is_compressed
+from moonbox.threads import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -91,7 +91,7 @@ class WebServer(Transport):
         try:
             if url.scheme != "https":
                 raise NetError("it is not an https address", code="not_allowed")
-            addresses = await asyncio.to_thread(self._lookup.addresses, url.host, url.port or 443, _CONNECT_SECONDS)
+            addresses = await in_thread(self._lookup.addresses, url.host, url.port or 443, _CONNECT_SECONDS)
             for address in addresses:
                 PublicAddresses().check_address(url.host, address, url.port or 443)
         except (NetError, OSError) as problem:
