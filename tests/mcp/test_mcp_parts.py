@@ -18,7 +18,7 @@ from moonbox import Toolbox, ToolError
 from moonbox.config.sections import ServeSettings
 from moonbox.mcp.caller import CALLER
 from moonbox.mcp.server.calls import OpenCalls
-from moonbox.mcp.server.limits import ClusterCount, ClusterQuotas, Quotas, RequestRate, Shares, TooMany
+from moonbox.mcp.server.limits import ClusterCount, ClusterQuotas, Quotas, RequestRate, Shares, TokenBucket, TooMany
 from moonbox.mcp.server.notifications import ChangeNotifier
 from moonbox.mcp.server.passthrough import Passthrough
 from moonbox.mcp.server.sessions import McpClient, conversation_of, owner_of
@@ -26,7 +26,7 @@ from moonbox.mcp.upstreams.callbacks import MAX_OPEN, Callbacks, ClientFeatures
 from moonbox.mcp.upstreams.connection import Connection
 from moonbox.mcp.upstreams.errors import call_error
 from moonbox.mcp.upstreams.tools import result_value
-from moonbox.mcp.upstreams.transport import OutputTail, Throttle
+from moonbox.mcp.upstreams.transport import OutputTail
 from moonbox.mcp.upstreams.web import BYTES_PER_SECOND, LINE_COST, MessageLength, MeteredStream, event_cost
 from moonbox.media import Media, MediaStore
 from tests.mcp.mcp_driver import CURRENT, EARLIER
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from moonbox.cluster.ray_messages import CallActor
+    from moonbox.mcp.server.call import OpenCall
 
 
 def texts(*parts: str, **more: Any) -> types.CallToolResult:
@@ -140,11 +141,11 @@ class Clock:
 
 def test_a_throttle_slows_whoever_spends_too_much() -> None:
     async def main() -> None:
-        throttle = Throttle(1_000, clock=clock, sleep=clock.sleep)
+        bucket = TokenBucket(1_000, 1_000, clock=clock, sleep=clock.sleep)
         for _ in range(13):
-            await throttle.spend(100)
+            await bucket.pay(100)
         clock.now += 10.0
-        await throttle.spend(1_000)
+        await bucket.pay(1_000)
 
     clock = Clock()
     asyncio.run(main())
@@ -473,9 +474,9 @@ def test_a_question_to_several_clients_at_once_is_asked_of_none() -> None:
     async def main() -> Any:
         callbacks = Callbacks("shared")
         async with asyncio.timeout(60) as timer:
-            token = CALLER.set(SimpleNamespace(client="one"))  # as far as it is looked at
+            token = CALLER.set(cast("OpenCall", SimpleNamespace(client="one")))  # as far as it is looked at
             with callbacks.call(timer):
-                CALLER.set(SimpleNamespace(client="two"))
+                CALLER.set(cast("OpenCall", SimpleNamespace(client="two")))
                 with callbacks.call(timer):
                     CALLER.set(None)
                     answer = await callbacks.answer(types.ListRootsRequest())
@@ -530,8 +531,8 @@ def test_a_stream_of_events_is_read_at_a_pace() -> None:
                 yield b"\n" * (BYTES_PER_SECOND // LINE_COST // 2)
 
     async def main() -> int:
-        throttle = Throttle(BYTES_PER_SECOND, clock=clock, sleep=clock.sleep)
-        return sum([len(part) async for part in MeteredStream(Flood(), lambda part: throttle.spend(event_cost(part)))])
+        bucket = TokenBucket(BYTES_PER_SECOND, BYTES_PER_SECOND, clock=clock, sleep=clock.sleep)
+        return sum([len(part) async for part in MeteredStream(Flood(), lambda part: bucket.pay(event_cost(part)))])
 
     clock = Clock()
     assert asyncio.run(main()) == 2 * BYTES_PER_SECOND // LINE_COST

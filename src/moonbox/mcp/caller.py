@@ -1,10 +1,10 @@
-"""The caller: the client for which a tool runs, known in every thread that runs for it, and what it can be asked."""
+"""The caller: the call of a client for which a tool runs, known in every thread that runs for it."""
 
 from __future__ import annotations
 
 import asyncio
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 
@@ -12,50 +12,13 @@ from moonbox.errors import Denied, ToolError
 from moonbox.media import MediaStore
 
 if TYPE_CHECKING:
+    from moonbox.mcp.server.call import OpenCall
     from moonbox.media import Media
     from moonbox.runs.call_entry import CallEntry
-    from moonbox.runs.decisions import Decision, ToolCall
+    from moonbox.runs.decisions import ToolCall
 
 
-class Caller(Protocol):
-    """The client whose call is in progress. Every method may be called in any thread or event loop."""
-
-    client: str
-    """The same for two callers exactly if they are the same client."""
-    owner: str
-    """Who owns its runs and media."""
-    modern: bool
-    """Whether it speaks the current protocol."""
-    log_level: str | None
-    """The level of log messages that its request asks for."""
-
-    @property
-    def wants_progress(self) -> bool: ...
-
-    @property
-    def opens_addresses(self) -> bool:
-        """Whether it can ask a person to open an address."""
-
-    def progress(self, tool: str, done: float, total: float | None, message: str | None) -> None:
-        """Report the progress of a server's tool to the client."""
-
-    def log(self, params: types.LoggingMessageNotificationParams) -> None:
-        """Pass a log message of a server on to the client."""
-
-    def received(self, result: types.CallToolResult) -> None:
-        """A server's result as it came, for a client that called the tool itself."""
-
-    def call_changed(self, entry: CallEntry) -> None:
-        """A tool call of its script began or ended."""
-
-    async def approve(self, call: ToolCall) -> Decision:
-        """Ask the person behind the client; raises Denied if that is impossible."""
-
-    async def forward(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
-        """Forward a request of an upstream server to the client."""
-
-
-CALLER: ContextVar[Caller | None] = ContextVar("moonbox_mcp_caller", default=None)
+CALLER: ContextVar[OpenCall | None] = ContextVar("moonbox_mcp_caller", default=None)
 
 
 class OwnedMedia(MediaStore):

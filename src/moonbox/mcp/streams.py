@@ -1,4 +1,8 @@
-"""Message streams: the SDK's read and write streams directly over lines of bytes, without a task in between."""
+"""Message streams: the SDK's read and write streams directly over lines of bytes, without a task in between.
+
+The SDK's own transports over stdio bound neither the length of a line nor how much of it waits. Its server reads in a
+thread that a signal does not end, and its client gives no access to the process that it starts.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ In the earlier protocol the server asks the client while the call waits. In the 
 call's result; the client answers it by calling again, and the same script, which waits in its worker, continues.
 
 A script runs in other threads than the server's event loop. Whatever it needs of the client comes through the methods
-of a Caller, which hand over to the loop; everything else here runs on the loop.
+below "From any thread", which hand over to the loop; everything else here runs on the loop.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _Question:
 
 
 class OpenCall:
-    """One call of a client, and the Caller of whatever it calls. Its work continues while the client is asked.
+    """One call of a client, and the caller of whatever it calls. Its work continues while the client is asked.
 
     Without work it stands for a client that asks for a prompt or a resource, or for nothing yet.
     """
@@ -256,7 +256,7 @@ class OpenCall:
             return NO_CLIENT
         return form_answer(call, await self._ask(answer_form(call)))
 
-    # The Caller: from here on, methods are called in any thread
+    # From any thread: what the tools of a script, and the servers behind them, need of the client
 
     @property
     def opens_addresses(self) -> bool:

@@ -12,6 +12,7 @@ import secrets
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import msgpack
@@ -19,7 +20,7 @@ from msgspec import msgpack
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from moonbox.cluster.membership import Membership
     from moonbox.cluster.ray_messages import CallActor
@@ -150,17 +151,42 @@ def _exceeded(limit: str, used: list[_Use], now: float) -> TooMany:
     return TooMany(f"{limit}; try again in {seconds} s", seconds)
 
 
+class TokenBucket:
+    """What may be spent: it fills at `rate` a second, up to `most`."""
+
+    def __init__(
+        self,
+        rate: float,
+        most: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self._rate, self._most, self._clock, self._sleep = rate, most, clock, sleep
+        self._left, self._seen = most, clock()
+
+    def spend(self, amount: float) -> float:
+        """Take the amount, perhaps more than there is; the seconds until nothing is owed."""
+        now = self._clock()
+        self._left = min(self._most, self._left + (now - self._seen) * self._rate) - amount
+        self._seen = now
+        return max(0.0, -self._left / self._rate)
+
+    async def pay(self, amount: float) -> None:
+        """Take the amount, and wait until nothing is owed."""
+        if (seconds := self.spend(amount)) > 0:
+            await self._sleep(seconds)
+
+
 class RequestRate:
     """A token bucket for each address or client, for a bounded number of them."""
 
     def __init__(
         self, per_minute: int, *, max_addresses: int = 10_000, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._burst = float(per_minute)
-        self._per_second = per_minute / 60.0
+        self._new_bucket = partial(TokenBucket, per_minute / 60.0, per_minute, clock=clock)
         self._max_addresses = max_addresses
-        self._clock = clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
 
     def __len__(self) -> int:
         """How many addresses are remembered."""
@@ -168,14 +194,12 @@ class RequestRate:
 
     def wait(self, address: str) -> float:
         """0 if a request may pass now; otherwise the seconds until one may."""
-        now = self._clock()
-        left, seen = self._buckets.pop(address, (self._burst, now))
-        left = min(self._burst, left + (now - seen) * self._per_second)
-        allowed = left >= 1.0
-        self._buckets[address] = (left - 1.0 if allowed else left, now)
+        bucket = self._buckets[address] = self._buckets.pop(address, self._new_bucket())
         if len(self._buckets) > self._max_addresses:
             self._buckets.popitem(last=False)
-        return 0.0 if allowed else (1.0 - left) / self._per_second
+        if seconds := bucket.spend(1.0):
+            bucket.spend(-1.0)  # what is refused costs nothing
+        return seconds
 
 
 # Across all front ends of a cluster

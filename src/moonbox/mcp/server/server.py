@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from moonbox.audit.sinks import Trail
     from moonbox.codemode.mode import CodeMode
-    from moonbox.mcp.caller import Caller
 
     Request = ServerRequestContext[Any, Any]
 
@@ -286,7 +285,7 @@ class UpstreamStarter:
         self._wait_until = time.monotonic() + self._settings.start_wait
         await self._upstreams.start_here(features)
 
-    def _standalone_caller(self) -> Caller | None:
+    def _standalone_caller(self) -> OpenCall | None:
         """The client of the latest request, outside of any call: over stdio there is only one."""
         if self._latest is None:
             return None
@@ -294,7 +293,7 @@ class UpstreamStarter:
         return OpenCall(client, self._settings, script=False)
 
 
-def _client_features(context: Request, caller: Callable[[], Caller | None]) -> ClientFeatures:
+def _client_features(context: Request, caller: Callable[[], OpenCall | None]) -> ClientFeatures:
     """What the client supports, according to the handshake or to its request."""
     capabilities = context.session.client_capabilities
     if context.method == "initialize":

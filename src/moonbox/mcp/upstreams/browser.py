@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcp.client.auth import OAuthClientProvider
 
     from moonbox.config.mcp import ServerSettings
-    from moonbox.mcp.caller import Caller
+    from moonbox.mcp.server.call import OpenCall
     from moonbox.mcp.upstreams.login import Login, LoginStore
 
 log = logging.getLogger("moonbox.mcp")
@@ -165,7 +165,7 @@ class ServerLogin:
         reason = f"the MCP server '{self._settings.name}': {LoginRequired(self._settings.name)}"
         return ToolError(reason, code="login_required")
 
-    async def ask(self, alone: Caller | None) -> bool:
+    async def ask(self, alone: OpenCall | None) -> bool:
         """Ask the person behind the current call to log in, by an address that their client opens; whether that worked.
 
         Only over stdio: the browser returns to this machine, and the login is this person's own. `alone` is the only
@@ -195,7 +195,7 @@ class ServerLogin:
     def _require(self) -> None:
         self.required = True
 
-    async def _show(self, address: str, caller: Caller) -> None:
+    async def _show(self, address: str, caller: OpenCall) -> None:
         message = f"Log in to use the MCP server '{self._settings.name}'."
         params = types.ElicitRequestURLParams(message=message, url=address, elicitation_id=secrets.token_hex(8))
         answer = await caller.forward(types.ElicitRequest(params=params))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from mcp.shared.dispatcher import ProgressFnT
 
-    from moonbox.mcp.caller import Caller
+    from moonbox.mcp.server.call import OpenCall
     from moonbox.mcp.upstreams.protocols import Clients
     from moonbox.secrets import SecretRedactor
 
@@ -48,7 +48,7 @@ class ClientFeatures:
     """Several owners use the servers: what one of them makes a server write is not shown to the others."""
     clients: Clients = "current"
     """The protocol that the clients speak."""
-    caller: Callable[[], Caller | None] = lambda: None
+    caller: Callable[[], OpenCall | None] = lambda: None
     """The client to ask while no call is in progress; None if there is none."""
 
 
@@ -67,7 +67,7 @@ class Callbacks:
         return len(self._calls)
 
     @contextlib.contextmanager
-    def call(self, timer: asyncio.Timeout) -> Iterator[Caller | None]:
+    def call(self, timer: asyncio.Timeout) -> Iterator[OpenCall | None]:
         """A call of the current caller is in progress; its timer stops while a client is asked something."""
         call = _Call(timer, CLOCK.get(), CALLER.get())
         self._calls.add(call)
@@ -102,7 +102,7 @@ class Callbacks:
         if caller is not None:
             caller.log(params)
 
-    def _caller(self) -> Caller | None:
+    def _caller(self) -> OpenCall | None:
         """The client that the server works for, or the only one there is."""
         callers = [call.caller for call in self._calls if call.caller is not None]
         return callers[0] if callers else self.features.caller()
@@ -140,7 +140,7 @@ class _Call:
 
     timer: asyncio.Timeout
     clock: RunClock | None
-    caller: Caller | None
+    caller: OpenCall | None
     pauses: int = 0
     remaining: float = 0.0
 
@@ -166,7 +166,7 @@ def _refusal(request: types.InputRequest, reason: str) -> types.ErrorData:
     return types.ErrorData(code=types.INVALID_REQUEST, message=f"{request.method} refused: {reason}")
 
 
-def progress_reporter(caller: Caller | None, name: str) -> ProgressFnT | None:
+def progress_reporter(caller: OpenCall | None, name: str) -> ProgressFnT | None:
     """Reports the progress of a call to its client; None if the client did not ask for it."""
     if caller is None or not caller.wants_progress:
         return None

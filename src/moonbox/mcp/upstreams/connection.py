@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import mcp_types as types
 from mcp import ClientSession, MCPError
 from mcp.client import ClientRequestContext
+from mcp.client._input_required import InputRequiredRoundsExceededError, run_input_required_driver
 from mcp.client.subscriptions import listen
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=BaseModel)
 Questions = types.InputRequiredResult
 
-_MAX_ROUNDS = 10
-"""How often a server may answer one call with further questions."""
-_STATE_ONLY_SECONDS = 0.25
 _LISTEN_AGAIN_SECONDS = 5.0
 _MIN_POLL_SECONDS, _MAX_POLL_SECONDS = 0.05, 5.0
 _TASK_KEPT_MILLISECONDS = 600_000
@@ -173,17 +171,32 @@ class Connection:
         on_progress: ProgressFnT | None = None,
     ) -> T:
         """The final result: what the server wants to know first is asked, and the request is sent again."""
-        for _ in range(_MAX_ROUNDS):
-            answer = await self.session.send_request(request(params=params), result, progress_callback=on_progress)
-            if not isinstance(answer, Questions):
-                return answer
-            responses = None
-            if answer.input_requests:
-                responses = await self._responses(answer.input_requests)
-            else:
-                await asyncio.sleep(_STATE_ONLY_SECONDS)
-            params = params.model_copy(update={"input_responses": responses, "request_state": answer.request_state})
-        raise ToolError(f"{name} asked for input more than {_MAX_ROUNDS} times", code="bad_result")
+
+        async def send(responses: types.InputResponses | None, state: str | None) -> T | Questions:
+            own = params.model_copy(update={"input_responses": responses, "request_state": state})
+            return await self._send(request(params=own), result, on_progress)
+
+        async def ask(key: str, asked: types.InputRequest) -> types.InputResponse | types.ErrorData:
+            # Through the session, which refuses what was not announced to the server.
+            meta = asked.params.meta if asked.params else None
+            context = ClientRequestContext(session=self.session, request_id=key, meta=meta)
+            return await self.session.dispatch_input_request(context, asked)
+
+        first = await self._send(request(params=params), result, on_progress)
+        if not isinstance(first, Questions):
+            return first
+        try:
+            return await run_input_required_driver(first, dispatch=ask, retry=send)
+        except InputRequiredRoundsExceededError as problem:
+            message = f"{name} asked for input more than {problem.max_rounds} times"
+            raise ToolError(message, code="bad_result") from None
+        except ExceptionGroup as problems:
+            raise problems.exceptions[0] from None
+
+    async def _send(
+        self, request: Any, result: TypeAdapter[T | Questions], on_progress: ProgressFnT | None
+    ) -> T | Questions:
+        return await self.session.send_request(request, result, progress_callback=on_progress)
 
     # Prompts and resources
 
@@ -234,24 +247,7 @@ class Connection:
             types.SetLevelRequest(params=types.SetLevelRequestParams(level=level)), types.EmptyResult
         )
 
-    # What the server asks
-
-    async def _responses(self, requests: dict[str, types.InputRequest]) -> types.InputResponses:
-        async def answered(key: str, request: types.InputRequest) -> types.InputResponse:
-            # Through the session, which refuses what was not announced to the server.
-            meta = request.params.meta if request.params else None
-            context = ClientRequestContext(session=self.session, request_id=key, meta=meta)
-            response = await self.session.dispatch_input_request(context, request)
-            if isinstance(response, types.ErrorData):
-                raise MCPError.from_error_data(response)
-            return response
-
-        try:
-            async with asyncio.TaskGroup() as group:  # one refusal is enough: the others are cancelled
-                tasks = {key: group.create_task(answered(key, request)) for key, request in requests.items()}
-        except ExceptionGroup as problems:
-            raise problems.exceptions[0] from None
-        return {key: task.result() for key, task in tasks.items()}
+    # Tasks
 
     async def _call_as_task(self, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Start the call as a task and wait for its result; cancelling this cancels the task."""

@@ -19,9 +19,10 @@ import mcp_types as types
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
+from moonbox.mcp.server.limits import TokenBucket
 from moonbox.mcp.streams import MessageReader, MessageWriter
 from moonbox.mcp.upstreams.errors import ConnectionLost, with_last_output
-from moonbox.mcp.upstreams.transport import Throttle, Transport
+from moonbox.mcp.upstreams.transport import Transport
 from moonbox.threads import to_its_end, unbroken
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class ServerProcess(Transport):
 
     def __init__(self, settings: ServerSettings) -> None:
         super().__init__(settings)
-        self._throttle = Throttle(UNREQUESTED_PER_SECOND)
+        self._unrequested = TokenBucket(UNREQUESTED_PER_SECOND, UNREQUESTED_PER_SECOND)
         self._expected = 0  # responses that we wait for, which are not throttled
         self._process: _Process | None = None
 
@@ -111,7 +112,7 @@ class ServerProcess(Transport):
         if isinstance(message, types.JSONRPCResponse | types.JSONRPCError) and self._expected:
             self._expected -= 1
         else:
-            await self._throttle.spend(len(line) + (_LINE_COST if message is None else _MESSAGE_COST))
+            await self._unrequested.pay(len(line) + (_LINE_COST if message is None else _MESSAGE_COST))
         return None if message is None else SessionMessage(message)
 
     async def _reading_ended(self, reason: str) -> None:
@@ -134,10 +135,10 @@ class ServerProcess(Transport):
 
     async def _read_stderr(self, process: _Process) -> None:
         assert process.stderr is not None
-        throttle = Throttle(STDERR_PER_SECOND)
+        bucket = TokenBucket(STDERR_PER_SECOND, STDERR_PER_SECOND)
         while chunk := await process.stderr.read(_CHUNK):
             self.output.add_lines(chunk)
-            await throttle.spend(len(chunk))
+            await bucket.pay(len(chunk))
 
     async def _watch(self, process: _Process) -> None:
         """Notice its exit even while one of its children holds the pipes open."""

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
-
-import anyio
 
 from moonbox.tools.results import scrub
 from moonbox.wording import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
     from moonbox.config.mcp import ServerSettings
@@ -49,30 +46,6 @@ class Transport(ABC):
     def end_reason(self) -> str:
         """How it ended, with its last line of output where that may explain it."""
         return self._reason or "the connection was lost"
-
-
-class Throttle:
-    """A token bucket: a caller that spends more than `per_second` waits."""
-
-    def __init__(
-        self,
-        per_second: float,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[object]] = anyio.sleep,
-    ) -> None:
-        self._rate = per_second
-        self._left = per_second
-        self._clock = clock
-        self._sleep = sleep
-        self._seen = clock()
-
-    async def spend(self, amount: float) -> None:
-        now = self._clock()
-        self._left = min(self._rate, self._left + (now - self._seen) * self._rate) - amount
-        self._seen = now
-        if self._left < 0:
-            await self._sleep(-self._left / self._rate)
 
 
 class OutputTail:

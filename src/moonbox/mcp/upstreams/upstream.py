@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mcp import MCPError
 
     from moonbox.config.mcp import ServerSettings
-    from moonbox.mcp.caller import Caller
+    from moonbox.mcp.server.call import OpenCall
     from moonbox.mcp.upstreams.login import LoginStore
     from moonbox.mcp.upstreams.tools import ConvertedTools, ToolCache
     from moonbox.mcp.upstreams.transport import Transport
@@ -303,7 +303,7 @@ class Upstream:
             return types.CallToolResult(content=[types.TextContent(text=await self._answer_placeholder())])
         hints = Hints.from_mcp(tool.annotations)
 
-        async def work(connection: Connection, caller: Caller | None) -> types.CallToolResult:
+        async def work(connection: Connection, caller: OpenCall | None) -> types.CallToolResult:
             on_progress = progress_reporter(caller, f"{self.settings.name}.{tool.name}")
             level = None if caller is None else caller.log_level
             return await connection.call(tool, arguments, on_progress, level)
@@ -359,7 +359,7 @@ class Upstream:
 
     async def _perform(
         self,
-        work: Callable[[Connection, Caller | None], Awaitable[T]],
+        work: Callable[[Connection, OpenCall | None], Awaitable[T]],
         what: str,
         seconds: float,
         *,

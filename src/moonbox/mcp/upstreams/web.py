@@ -11,8 +11,9 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from moonbox._version import __version__
+from moonbox.mcp.server.limits import TokenBucket
 from moonbox.mcp.upstreams.errors import ConnectionLost
-from moonbox.mcp.upstreams.transport import Throttle, Transport
+from moonbox.mcp.upstreams.transport import Transport
 from moonbox.net.addresses import NameLookup, NetError, is_loopback
 from moonbox.net.client import PublicAddresses, is_compressed
 from moonbox.threads import in_thread
@@ -114,14 +115,14 @@ class WebServer(Transport):
         limit, setting = self.settings.max_message, "max_message"
         if events and self.settings.kind == "sse" and limit > _LONGEST_OF_SSE:
             limit, setting = _LONGEST_OF_SSE, 'the limit of transport = "sse"'
-        length, throttle = MessageLength(events=events), Throttle(BYTES_PER_SECOND)
+        length, bucket = MessageLength(events=events), TokenBucket(BYTES_PER_SECOND, BYTES_PER_SECOND)
 
         async def spend(part: bytes) -> None:
             if length.add(part) > limit:
                 self.end(f"it sent a message of more than {limit:,} bytes ({setting})")
                 raise httpx2.SSEError(self.end_reason())  # the only error for which the SDK ends a stream at once
             if events:
-                await throttle.spend(event_cost(part))
+                await bucket.pay(event_cost(part))
 
         response.stream = MeteredStream(response.stream, spend)
 
