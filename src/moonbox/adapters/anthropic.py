@@ -32,6 +32,8 @@ class AnthropicMessages(_Base):
     Anthropic's prompt cache.
     """
 
+    endpoint = "messages.create"
+
     def __init__(self, source: Any = (), *, cache: bool = False, **settings: Any) -> None:
         needed("anthropic", extra="anthropic", purpose=type(self).__name__)
         self._cache = cache
@@ -86,16 +88,10 @@ class AnthropicMessages(_Base):
             prompt = "\n\n".join(part for part in (system, addition) if part)
         return as_messages(messages), {"max_tokens": _MAX_TOKENS, **self._with_tools(request, system=prompt)}
 
-    def request_for(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
-        return {**request, "messages": messages}
-
     def default_client(self, *, awaited: bool) -> Any:
         import anthropic
 
         return anthropic.AsyncAnthropic() if awaited else anthropic.Anthropic()
-
-    def send(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
-        return client.messages.create(**request, **({"stream": True} if stream else {}))
 
     def collector(self) -> Collector:
         return _MessageCollector()

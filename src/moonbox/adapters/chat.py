@@ -61,9 +61,6 @@ class ChatCompletions(ModelAdapter[CallT, ResultT, ResponseT, MessageT, ToolT]):
             kept["tool_calls"] = calls
         return [{"role": "assistant", "content": None if calls else "", **kept}]
 
-    def result_messages(self, results: list[ResultT]) -> list[MessageT]:
-        return cast("list[MessageT]", results)
-
     def media_messages(self, replies: Sequence[Reply]) -> list[MessageT]:
         """A message of the user's: results of tools are text alone in chat completions."""
         media = [medium for reply in replies for medium in reply.media if _chat_part(medium) is not None]
@@ -78,9 +75,6 @@ class ChatCompletions(ModelAdapter[CallT, ResultT, ResponseT, MessageT, ToolT]):
 
     def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         return with_system(as_messages(messages), system, self.system_prompt), self._with_tools(request)
-
-    def request_for(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
-        return {**request, "messages": messages}
 
     def collector(self) -> Collector:
         return ChatCollector(self._whole)

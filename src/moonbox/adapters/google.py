@@ -30,6 +30,8 @@ _STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[(\d+)\]|\['([^']*)'\]|\[\"([^\
 class GoogleGenAI(_Base):
     """Code mode for `client.models.generate_content`. Its results are Parts, as a chat's `send_message` takes."""
 
+    messages_key = "contents"
+
     def __init__(self, source: Any = (), **settings: Any) -> None:
         self._types: Any = needed(
             "google.genai.types", package="google-genai", extra="google", purpose=type(self).__name__
@@ -94,9 +96,6 @@ class GoogleGenAI(_Base):
         config.tools = [*self.tools, *(config.tools or ())] or None
         config.automatic_function_calling = types.AutomaticFunctionCallingConfig(disable=True)
         return contents, {**request, "config": config}
-
-    def request_for(self, messages: list[Content], request: dict[str, Any]) -> dict[str, Any]:
-        return {**request, "contents": messages}
 
     def default_client(self, *, awaited: bool) -> Any:
         from google import genai

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from moonbox.adapters.base import Adapter, aanswer, aanswer_all, answer, answer_all
 from moonbox.adapters.outcome import MessageT, Outcome, ResponseT, Tokens
@@ -52,6 +53,11 @@ class Collector(Protocol):
 class Dialect(Adapter, ABC, Generic[CallT, ResultT, ResponseT, MessageT, ToolT]):
     """Tools, calls, results, answers and messages in a provider's own types."""
 
+    messages_key = "messages"
+    """The part of a request that has the messages."""
+    endpoint: str
+    """The client's method that sends a request."""
+
     @property
     @abstractmethod
     def tools(self) -> list[ToolT]:
@@ -73,9 +79,9 @@ class Dialect(Adapter, ABC, Generic[CallT, ResultT, ResponseT, MessageT, ToolT])
     def assistant_messages(self, response: Any) -> list[MessageT]:
         """The model's answer as messages of the conversation."""
 
-    @abstractmethod
     def result_messages(self, results: list[ResultT]) -> list[MessageT]:
-        """Results as messages of the conversation."""
+        """Results as messages of the conversation; by default they are messages."""
+        return cast("list[MessageT]", results)
 
     def media_messages(self, replies: Sequence[Reply]) -> list[MessageT]:
         """Images, audio and files of results, where the provider's results have no place for them."""
@@ -90,17 +96,17 @@ class Dialect(Adapter, ABC, Generic[CallT, ResultT, ResponseT, MessageT, ToolT])
         """The messages to begin with, and the request without them, with the tools. The system prompt and what code
         mode adds to it are in either."""
 
-    @abstractmethod
     def request_for(self, messages: list[MessageT], request: dict[str, Any]) -> dict[str, Any]:
         """The request with the messages."""
+        return {**request, self.messages_key: messages}
 
     @abstractmethod
     def default_client(self, *, awaited: bool) -> Any:
         """A client made from the environment."""
 
-    @abstractmethod
     def send(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
         """Send a request: the answer or the stream, or an awaitable of it."""
+        return attrgetter(self.endpoint)(client)(**request, **({"stream": True} if stream else {}))
 
     @abstractmethod
     def collector(self) -> Collector:

@@ -56,6 +56,8 @@ class OpenAIChat(_Client, _Chat):
     With `freeform` the code tool is a custom tool: the model writes the script as it is, not inside JSON.
     """
 
+    endpoint = "chat.completions.create"
+
     @property
     def tools(self) -> list[ChatCompletionToolUnionParam]:
         definitions = self.mode.definitions("openai")
@@ -68,12 +70,11 @@ class OpenAIChat(_Client, _Chat):
 
         return ChatCompletion.construct(**answer)
 
-    def send(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
-        return client.chat.completions.create(**request, **({"stream": True} if stream else {}))
-
 
 class OpenAIResponses(_Client, _Responses):
     """Code mode for `client.responses`. `freeform` is as with OpenAIChat."""
+
+    endpoint, messages_key = "responses.create", "input"
 
     @property
     def tools(self) -> list[ToolParam]:
@@ -104,9 +105,6 @@ class OpenAIResponses(_Client, _Responses):
     def assistant_messages(self, response: Any) -> list[Any]:
         return [_sendable(item) for item in as_dict(response).get("output") or ()]
 
-    def result_messages(self, results: list[Any]) -> list[Any]:
-        return results
-
     def text_of(self, response: Any) -> str:
         items = [item for item in as_dict(response).get("output") or () if item.get("type") == "message"]
         parts = [part for item in items for part in item.get("content") or ()]
@@ -115,12 +113,6 @@ class OpenAIResponses(_Client, _Responses):
     def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         prompt = "\n\n".join(part for part in (request.get("instructions"), system, self.system_prompt) if part)
         return as_messages(messages), self._with_tools(request, instructions=prompt)
-
-    def request_for(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
-        return {**request, "input": messages}
-
-    def send(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
-        return client.responses.create(**request, **({"stream": True} if stream else {}))
 
     def collector(self) -> Collector:
         return _ResponseCollector()
