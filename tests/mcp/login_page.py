@@ -13,7 +13,7 @@ async def main() -> None:
 
     async with browser(show, paste=True, seconds=100) as person, httpx2.AsyncClient(timeout=100) as client:
         await person.open_address("https://login.example/authorize?state=ours")
-        returned = asyncio.create_task(person.wait_for_return())
+        returned = asyncio.ensure_future(person.wait_for_return())
         await asyncio.sleep(0)
         await client.get(f"{person.redirect_uri}?code=c&state=ours")
         print((await returned).code)
