@@ -38,7 +38,7 @@ def test_the_catalog_writes_each_type_once_under_its_name(box: Sandbox) -> None:
     with CodeMode(box) as mode:
         catalog = mode.definitions("mcp")[0]["description"]
     assert '- items.get_item(item_id: integer, color?: ("red"|"blue")[]|null) -> Item\n' in catalog
-    assert "- rows.list_rows(page?: integer, per_page?: integer) -> Item[] -- paged" in catalog
+    assert "- rows.list_rows(page?: integer, per_page?: integer (at most 500)) -> Item[] -- paged" in catalog
     assert catalog.count("Part = {name: string, parts?: Part[]}") == 1
 
 

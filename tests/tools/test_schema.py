@@ -110,7 +110,7 @@ def test_hints_become_schemas_and_values_arrive_in_their_types(
     taker = Tool.from_function(f)
     assert schema is None or properties(taker)["a"] == schema
     assert taker.parameters["required"] == ["a"]
-    ((), arrived) = taker.arguments_for(taker.bind({"a": given}))
+    ((), arrived) = taker.plan.arguments(taker.bind({"a": given}), None, taker.path, taker.binder)
     assert arrived == {"a": value}
     assert type(arrived["a"]) is type(value)
 

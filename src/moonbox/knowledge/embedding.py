@@ -18,6 +18,7 @@ from moonbox.errors import ConfigError, MissingExtra
 from moonbox.knowledge.records import EmbeddingError
 from moonbox.net.addresses import InvalidURL, NetError, parse_target
 from moonbox.net.client import Client, PublicAddresses, Request
+from moonbox.retry import retry_after
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,10 +73,8 @@ class OpenAIEmbeddings:
     def __post_init__(self) -> None:
         if not self.url.startswith(("http://", "https://")):
             raise ConfigError(f"url must be an http or https address, not {self.url!r}")
-        positive("dimensions", self.dimensions)
-        positive("batch", self.batch)
-        positive("timeout", self.timeout)
-        positive("attempts", self.attempts)
+        for name in ("dimensions", "batch", "timeout", "attempts"):
+            positive(name, getattr(self, name))
 
 
 class OpenAIEmbedder:
@@ -152,7 +151,8 @@ class OpenAIEmbedder:
                 failure = f"{address} responded with status {response.status}: {_excerpt(response)}"
                 if response.status not in RETRIED:
                     raise EmbeddingError(failure)
-                wait = _retry_after(response, wait)
+                asked = retry_after(response.headers.get("retry-after", ""), time.time())
+                wait = wait if asked is None else min(LONGEST_PAUSE, asked)
             if attempt < self.options.attempts:
                 self._pause(wait)
         raise EmbeddingError(f"{failure} ({self.options.attempts} attempts)")
@@ -235,10 +235,3 @@ def _vectors(response: Response, wanted: int, address: str) -> list[list[float]]
 
 def _excerpt(response: Response) -> str:
     return " ".join(response.body[:800].decode("utf-8", "replace")[:200].split()) or "(empty response)"
-
-
-def _retry_after(response: Response, otherwise: float) -> float:
-    try:
-        return min(LONGEST_PAUSE, max(0.0, float(response.headers.get("retry-after", ""))))
-    except ValueError:
-        return otherwise

@@ -290,10 +290,10 @@ def best_branch(branches: list[SchemaNode], value: Any) -> int | None:
     return max(fitting, key=lambda at: (branches[at].likeness(value), -at))
 
 
-def pointed(node: Any, ref: str) -> Schema:
-    """What `#/a/b` points at; True, which says nothing, where that is no schema."""
+def pointed(node: Any, ref: str, otherwise: Any = True) -> Schema:
+    """What `#/a/b` points at; `otherwise`, by default True, which says nothing, where that is no schema."""
     if not ref.startswith("#"):
-        return True
+        return otherwise
     if "%" in ref:
         from urllib.parse import unquote
 
@@ -305,8 +305,8 @@ def pointed(node: Any, ref: str) -> Schema:
         elif isinstance(node, list) and token.isdecimal() and len(token) < 10 and int(token) < len(node):
             node = node[int(token)]
         else:
-            return True
-    return node if isinstance(node, dict | bool) else True
+            return otherwise
+    return node if isinstance(node, dict | bool) else otherwise
 
 
 def with_parts(schema: dict[str, Any], change: Callable[[Schema, str], Schema]) -> dict[str, Any]:
@@ -321,7 +321,9 @@ def with_parts(schema: dict[str, Any], change: Callable[[Schema, str], Schema]) 
         elif keyword not in _NAMED_PARTS:
             changed[keyword] = change(value, role)
         elif isinstance(value, dict):
-            changed[keyword] = {name: change(part, role) for name, part in value.items()}
+            changed[keyword] = {
+                name: part if isinstance(part, list) else change(part, role) for name, part in value.items()
+            }
     return changed
 
 

@@ -161,6 +161,7 @@ _STEPS = 10_000
 
 class _Sqlite:
     dialect, failure, columns = "sqlite", sqlite3.Error, _SQLITE_COLUMNS
+    words = staticmethod(str)
 
     def __init__(self, place: str, folders: Sequence[str]) -> None:
         self._path = Path(place) if place else None
@@ -184,10 +185,6 @@ class _Sqlite:
                 db.set_authorizer(functools.partial(_authorize, write))
             yield db.execute(statement.text, _written(statement.values))
 
-    @staticmethod
-    def words(problem: Exception) -> str:
-        return str(problem)
-
 
 def _written(values: Any) -> Any:
     """Parameters that are lists or objects as JSON text, which is how SQLite keeps them."""
@@ -209,6 +206,7 @@ def _authorize(write: bool, action: int, first: str | None, second: str | None, 
 
 class _DuckDB:
     dialect, columns = "duckdb", _DUCKDB_COLUMNS
+    words = staticmethod(str)
 
     def __init__(self, place: str, folders: Sequence[str]) -> None:
         import duckdb
@@ -257,10 +255,6 @@ class _DuckDB:
                 if len(found) > MOST_LISTED:
                     return found
         return found
-
-    @staticmethod
-    def words(problem: Exception) -> str:
-        return str(problem)
 
 
 class _Postgres:

@@ -9,9 +9,9 @@ import json
 import re
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import unquote
 
 from moonbox.errors import MissingExtra, ToolDefinitionError, UsageError
+from moonbox.schema.tree import pointed, with_parts
 from moonbox.wording import one_line
 from moonbox.worker.chores import ChoreFailed, Chores
 
@@ -23,9 +23,6 @@ _METHODS = ("get", "head", "post", "put", "patch", "delete")
 _MOST_OPERATIONS = 5_000
 _DEEPEST = 60
 _YAML_SECONDS, _YAML_MEMORY = 60.0, 2048 * 1024 * 1024
-_BY_NAME = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs"})
-_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-_INSIDE = frozenset({"items", "additionalProperties", "not", "contains", "if", "then", "else", "propertyNames"})
 _DROPPED = frozenset({
     "example", "examples", "xml", "externalDocs", "discriminator", "nullable", "deprecated", "readOnly", "writeOnly",
     "$id", "$schema", "$anchor", "$dynamicAnchor", "$dynamicRef", "$comment",
@@ -112,15 +109,8 @@ class Specification:
         """What a reference within the document leads to."""
         if not isinstance(reference, str) or not reference.startswith("#/"):
             raise ToolDefinitionError(f"the reference '{one_line(str(reference), 120)}' leads out of the document")
-        node: Any = self.data
-        for token in unquote(reference[2:]).split("/"):
-            token = token.replace("~1", "/").replace("~0", "~")
-            if isinstance(node, list):
-                node = node[int(token)] if re.fullmatch("[0-9]{1,9}", token) and int(token) < len(node) else None
-            else:
-                node = fields(node).get(token)
-            if node is None:
-                raise ToolDefinitionError(f"the reference '{one_line(reference, 120)}' leads nowhere")
+        if (node := pointed(self.data, reference, None)) is None:
+            raise ToolDefinitionError(f"the reference '{one_line(reference, 120)}' leads nowhere")
         return node
 
 
@@ -156,22 +146,16 @@ class Schemas:
             return schema
         if not isinstance(schema, dict) or depth > _DEEPEST:
             raise ToolDefinitionError("it has a schema that is not an object, or is nested too deeply")
-        converted: dict[str, Any] = {}
-        for key, value in schema.items():
-            if key == "$ref":
-                converted[key] = f"#/$defs/{self._name(value, references)}"
-            elif key in _BY_NAME:
-                parts = [item for item in fields(value).items() if not fields(item[1]).get(self._left_out)]
-                converted[key] = {name: self._convert(part, references, depth + 1) for name, part in parts}
-            elif key in _LISTS:
-                converted[key] = [self._convert(part, references, depth + 1) for part in items(value)]
-            elif key in _INSIDE:
-                converted[key] = self._convert(value, references, depth + 1)
-            elif key not in _DROPPED and not key.startswith("x-"):
-                converted[key] = value
-        if "required" in converted:
-            dropped = fields(schema.get("properties")).keys() - fields(converted.get("properties")).keys()
-            converted["required"] = [name for name in items(converted["required"]) if name not in dropped]
+        said = {key: value for key, value in schema.items() if key not in _DROPPED and not key.startswith("x-")}
+        if "$ref" in said:
+            said["$ref"] = f"#/$defs/{self._name(said['$ref'], references)}"
+        named = fields(said.get("properties"))
+        dropped = {name for name, part in named.items() if fields(part).get(self._left_out)}
+        if "properties" in said:
+            said["properties"] = {name: part for name, part in named.items() if name not in dropped}
+        if "required" in said:
+            said["required"] = [name for name in items(said["required"]) if name not in dropped]
+        converted = with_parts(said, lambda part, _: self._convert(part, references, depth + 1))
         return _from_30(schema, converted) if self._specification.is_30 else converted
 
     def _name(self, reference: Any, references: dict[str, None]) -> str:

@@ -134,20 +134,18 @@ class _Source:
                 fresh=write,
             )
         except ChoreFailed as problem:
-            late = problem.late
-            why = f"it took longer than {seconds:.3g} seconds" if late else f"its process {problem.reason}"
-            raise ToolError(f"the statement failed: {why}", code="timeout" if late else "invalid") from None
+            late, why = problem.late, f"its process {problem.reason}"
         except ToolError as problem:
             if problem.code not in (FAILED, LATE):
                 raise
             # The database's words are bounded and in quotes, so that a model does not take them for ours.
             words = one_line(str(self._redact(problem.message)), 300).replace('"', "'")
-            late = problem.code == LATE
-            why = f"it took longer than {seconds:.3g} seconds" if late else f'the database says: "{words}"'
-            raise ToolError(f"the statement failed: {why}", code="timeout" if late else "invalid") from None
+            late, why = problem.code == LATE, f'the database says: "{words}"'
         finally:
             if locked and self._file is not None:
                 self._file.release()
+        why = f"it took longer than {seconds:.3g} seconds" if late else why
+        raise ToolError(f"the statement failed: {why}", code="timeout" if late else "invalid")
 
     def _grant(self, write: bool) -> Grant:
         """What the process of a statement may reach."""

@@ -31,14 +31,6 @@ _CONTEXT = "<context>"
 """The injection key of a parameter that receives the Context itself."""
 
 
-def _never() -> bool:
-    return False
-
-
-def _ignore(spent: Mapping[str, Any]) -> None:
-    """Where there is no record."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """The call that a tool is answering. A parameter annotated `Context` receives it and is not in the schema."""
@@ -53,11 +45,11 @@ class Context:
     """The same for every try of this call, also after a crash of the host, and of no other call."""
     extra: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """What the host's author gave to the Sandbox, and to the run, for its tools: a database, a user, a session."""
-    cancelled: Callable[[], bool] = _never
+    cancelled: Callable[[], bool] = lambda: False
     """Whether the run has ended; a long synchronous tool should check this now and then and give up."""
     labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """The labels of the run."""
-    report: Callable[[Mapping[str, Any]], None] = _ignore
+    report: Callable[[Mapping[str, Any]], None] = lambda spent: None
     """Puts what the call spent, such as tokens, into its record."""
 
 

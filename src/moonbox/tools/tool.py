@@ -243,12 +243,6 @@ class Tool(Generic[P, R]):
         """
         return self.binder.bind(arguments, self.path, first_index, is_json_call=is_json_call)
 
-    def arguments_for(
-        self, bound: dict[str, Any], context: Context | None = None, *, first_index: int = 0
-    ) -> tuple[list[Any], dict[str, Any]]:
-        """What `bind` returned, as the positional and keyword arguments of the callable, in its own types."""
-        return self.plan.arguments(bound, context, self.path, self.binder, first_index)
-
     def invoke(self, bound: dict[str, Any], context: Context | None = None, *, first_index: int = 0) -> Any:
         """Call with what `bind` returned; an asynchronous tool gives an awaitable."""
         args, kwargs = self.plan.arguments(bound, context, self.path, self.binder, first_index)
