@@ -201,7 +201,7 @@ class Conversations:
             assert "add" in texts[1]
         assert "delete_fil" in texts[2]
         assert "pth: unknown parameter; did you mean 'path'?" in texts[3]
-        assert texts[4] == self.heard("tool error (broken, tool_error): RuntimeError: no such luck")
+        assert texts[4] == self.heard("tool error (broken, tool_error): RuntimeError: out of luck")
         assert "syntax error on line 1" in texts[5]
         assert texts[6] == "20"
         self.check_errors(wire.seen[-1])

@@ -38,7 +38,7 @@ def delete_file(path: str) -> str:
 @tool(policy="direct")
 def broken() -> None:
     """Fail always."""
-    raise RuntimeError("no such luck")
+    raise RuntimeError("out of luck")
 
 
 _both = threading.Barrier(2)

@@ -51,7 +51,7 @@ def server(transform: Any, **options: Any) -> FastMCP:
     @made.tool
     def fails() -> None:
         """Fail always."""
-        raise ToolError("no such luck")
+        raise ToolError("out of luck")
 
     return made
 
@@ -174,10 +174,10 @@ def test_mistakes_are_answered_to_the_model() -> None:
     assert "Valid parameters for add (* = required): a*, b*" in texts[2]
     assert "Unknown tool: ad" in texts[3]
     assert "add" in texts[4]
-    assert "call_tool('fails') failed: no such luck" in texts[5]
+    assert "call_tool('fails') failed: out of luck" in texts[5]
     assert '1. add {"a":1,"b":2}: ok' in texts[5]
     assert not [each for each in texts if "state was lost" in each or "state kept" in each], "there is no state"
-    assert texts[6] == "call_tool('fails') failed: no such luck"
+    assert texts[6] == "call_tool('fails') failed: out of luck"
 
 
 def test_every_script_starts_afresh() -> None:

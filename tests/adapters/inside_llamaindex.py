@@ -79,7 +79,7 @@ def test_outputs_say_whether_they_failed(mode: CodeMode) -> None:
 
     with serve(Scripted(SUM, Use("broken"), Say("ok"))) as wire:
         seen = awaited(go(wire))
-    broken = "tool error (broken, tool_error): RuntimeError: no such luck"
+    broken = "tool error (broken, tool_error): RuntimeError: out of luck"
     assert seen == [("lua_repl", False, "20"), ("broken", True, broken)]
 
 

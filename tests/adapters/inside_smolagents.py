@@ -104,7 +104,7 @@ def test_mistakes_are_answered_to_the_model(mode: CodeMode) -> None:
     assert texts[3] == code
     assert texts[4] == "Argument has type 'list' but should be 'string'"
     assert texts[5] == "Argument path has type 'integer' but should be 'string'"
-    assert texts[6] == "tool error (broken, tool_error): RuntimeError: no such luck"
+    assert texts[6] == "tool error (broken, tool_error): RuntimeError: out of luck"
     assert texts[7].startswith("syntax error on line 1")
     assert texts[8] == "20"
     assert all("Error:" in wire.seen[number].prompts[-1] for number in (1, 2, 3))

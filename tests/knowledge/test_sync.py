@@ -254,7 +254,7 @@ def test_unknown_sources(base: KnowledgeBase) -> None:
 
 def test_sources_tell_how_they_are(store: Path, listed: Listed) -> None:
     with KnowledgeBase(store, sources={"notes": listed, "new": Listed()}) as base:
-        listed.scanned.append(Failed("x", "no such luck"))
+        listed.scanned.append(Failed("x", "out of luck"))
         listed.scanned.append(Skipped("y", "binary file"))
         base.sync("notes")
         new, notes = base.sources()
@@ -267,7 +267,7 @@ def test_sources_tell_how_they_are(store: Path, listed: Listed) -> None:
             "notes": ["never synchronised; run: moonbox sync new"],
         }
         assert (notes.healthy, notes.documents) == (False, 3)
-        assert notes.notes == ("1 item could not be read, first x: no such luck", "1 skipped: binary file")
+        assert notes.notes == ("1 item could not be read, first x: out of luck", "1 skipped: binary file")
         assert notes.last_sync is not None
     with KnowledgeBase(store) as base:
         (info,) = base.sources()

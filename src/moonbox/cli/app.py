@@ -39,7 +39,7 @@ COMMANDS = (
     Entry("script", "moonbox.cli.tool", "Save runs as tools, and remove them.", "Tool scripts"),
     Entry("catalog", "moonbox.cli.catalog", "Show what the model sees of your tools, and its size."),
     Entry("audit", "moonbox.cli.audit", "Show what scripts did."),
-    Entry("runs", "moonbox.cli.durable", "List the runs of a journal, and those that a crash cut off.", "Durable runs"),
+    Entry("runs", "moonbox.cli.durable", "List the runs of a journal, the latest first.", "Durable runs"),
     Entry("resume", "moonbox.cli.durable", "Continue a run that a crash cut off.", "Durable runs"),
     Entry("patch", "moonbox.cli.durable", "Continue a run with a corrected script.", "Durable runs"),
     Entry("undo", "moonbox.cli.durable", "Take the calls of a run back.", "Durable runs"),

@@ -145,10 +145,10 @@ def patch(
     in_flight: InFlight = None,
     as_json: Json = False,
 ) -> None:
-    """Continue a run that failed or was cut off with a corrected script.
+    """Continue a run with a corrected script.
 
-    The script runs against the recorded answers and must make the same calls until the record ends; otherwise nothing
-    is changed. Then it goes on, and calls tools.
+    For a run that failed or was cut off. The script runs against the recorded answers and must make the same calls
+    until the record ends; otherwise nothing is changed. Then it goes on, and calls tools.
     """
     from moonbox.cli.replay import read_answer
     from moonbox.cli.script import script_text
@@ -171,9 +171,10 @@ def undo(
     in_flight: InFlight = None,
     as_json: Json = False,
 ) -> None:
-    """Take the calls of a run back, the latest first, by the `undo` of their tools.
+    """Take the calls of a run back.
 
-    Shows first what can be taken back and what cannot. Stops at the first failure; the same command goes on there.
+    The latest call is first, by the `undo` of its tool. Shows first what can be taken back and what cannot. Stops at
+    the first failure; the same command goes on there.
     """
     with open_session(options, run) as session:
         plan = session.sandbox.undo_plan(run)
