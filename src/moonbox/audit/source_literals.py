@@ -6,10 +6,13 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from moonbox.languages.registry import DEFAULT_LANGUAGE, LANGUAGES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from moonbox.audit.literals import LiteralRedaction
+    from moonbox.languages.language import Lexis
 
 _REST = r"""
   | (?P<number> \.?\d[\w.]*+)
@@ -22,19 +25,8 @@ _REST = r"""
   | (?P<end> [,;])
   | (?P<operator> .)
 """
-_ON_ONE_LINE = r"""
-    "(?:[^"\\\n]|\\z\s*+|\\.)*+"? | '(?:[^'\\\n]|\\z\s*+|\\.)*+'? | `[^`]*+`?
-"""
 _PREFIXES = "[bBfFrRuU]{0,2}"
-_TOKENS = {
-    "lua": rf"(?P<begin> (?:--)?\[=*\[) | (?P<comment> --[^\n]*+) | (?P<string> {_ON_ONE_LINE}) {_REST}",
-    "rhai": r"""(?P<begin> \#++" | /\*) | (?P<comment> //[^\n]*+)
-        | (?P<string> "(?:[^"\\]|\\.)*+"? | '(?:[^'\\\n]|\\.)*+'? | `[^`]*+`?)"""
-    + _REST,
-    "python": rf"""(?P<begin> {_PREFIXES}(?:\"\"\"|''')) | (?P<comment> \#[^\n]*+)
-        | (?P<string> {_PREFIXES}(?:{_ON_ONE_LINE})) {_REST}""",
-}
-_PATTERNS = {name: re.compile(pattern, re.VERBOSE | re.DOTALL) for name, pattern in _TOKENS.items()}
+_PATTERNS = {name: re.compile(each.lexis.tokens + _REST, re.VERBOSE | re.DOTALL) for name, each in LANGUAGES.items()}
 _EDGE = re.compile(_PREFIXES + r"(?:\"\"\"|'''|[\"'`]|\[=*\[|\#++\")")
 _LITERALS = ("string", "number")
 _TRUTH = ("true", "false", "True", "False")
@@ -42,7 +34,7 @@ _INFIX = {"and", "or", "not", "if", "else", "in", "is"}
 """Words that go on with a value, after another one."""
 _PREFIX = {"not", "await", "lambda", "if", "switch", "function"}
 _OPENING, _CLOSING = {"function", "if", "do", "repeat"}, {"end", "until"}
-"""Words of Lua that a function's body, which may be a value, is counted by."""
+"""Words that a function's body, which may be a value, is counted by, where blocks end with a word."""
 _BEFORE_ARGUMENTS = "([{,.="
 
 
@@ -62,7 +54,7 @@ class _Value:
     """Whether it may be a list without brackets, as in `user, password = "a", "b"`."""
     depth: int = 0
     block: bool = False
-    """Whether it is an `if` or `switch` of Rhai, in whose blocks it continues."""
+    """Whether it is an `if` or `switch` in whose blocks it continues."""
     complete: bool = False
     """Whether the tokens so far are a value, so that a statement may follow."""
     arguments: list[bool] = field(default_factory=list)
@@ -79,28 +71,24 @@ def redact_source(text: str, language: str, literals: LiteralRedaction) -> tuple
     names: list[_Token] = []  # the latest tokens, without gaps
     value: _Value | None = None
     after_gap = False
-    for token in _tokens(text, language):
+    known = language if language in LANGUAGES else DEFAULT_LANGUAGE
+    lexis = LANGUAGES[known].lexis
+    for token in _tokens(text, _PATTERNS[known]):
         if token.kind in ("gap", "line", "comment"):
-            if (
-                value is not None
-                and token.kind == "line"
-                and language == "python"
-                and value.complete
-                and not value.depth
-            ):
-                value = None
+            ends_line = token.kind == "line" and lexis.lines_end
+            value = None if value is not None and ends_line and value.complete and not value.depth else value
             parts.append(literals.text(token.text) if token.kind == "comment" else token.text)
             after_gap = True
             continue
-        if value is not None and _ends(value, token, language, after_gap):
+        if value is not None and _ends(value, token, lexis, after_gap):
             value = None
         hidden = value is not None and (token.kind in _LITERALS or token.text in _TRUTH)
         if value is not None:
             if hidden and not (value.arguments and value.arguments[-1]) and token.kind in _LITERALS:
                 found.append(token.text)
-            _advance(value, token, language)
+            _advance(value, token, lexis)
         elif token.kind == "separator" or (token.text == "in" and token.kind == "name"):
-            value = _value_of(names, token, literals, text, language)
+            value = _value_of(names, token, literals, text, lexis)
         parts.append(_shown(token, literals, hidden=hidden))
         names = [*names[-_MOST_NAMES:], token]
         after_gap = False
@@ -110,8 +98,8 @@ def redact_source(text: str, language: str, literals: LiteralRedaction) -> tuple
 _MOST_NAMES = 40
 
 
-def _tokens(text: str, language: str) -> Iterator[_Token]:
-    pattern, place = _PATTERNS.get(language, _PATTERNS["lua"]), 0
+def _tokens(text: str, pattern: re.Pattern[str]) -> Iterator[_Token]:
+    place = 0
     while found := pattern.match(text, place):
         kind, end = found.lastgroup or "operator", found.end()
         if kind == "begin":
@@ -136,10 +124,10 @@ def _long(text: str, opening: str, start: int) -> tuple[str, int]:
 
 
 def _value_of(
-    names: list[_Token], separator: _Token, literals: LiteralRedaction, text: str, language: str
+    names: list[_Token], separator: _Token, literals: LiteralRedaction, text: str, lexis: Lexis
 ) -> _Value | None:
     """What begins after a separator, if the name before it is hidden."""
-    if language == "lua" and separator.text == ":" and re.match(r"\w+\s{0,20}[({\"'\[]", text[separator.end :][:200]):
+    if lexis.word_blocks and separator.text == ":" and re.match(r"\w+\s{0,20}[({\"'\[]", text[separator.end :][:200]):
         return None  # a method
     left = names[:]
     targets = [_target(left)]
@@ -167,7 +155,7 @@ def _target(left: list[_Token]) -> list[str]:
     return names
 
 
-def _ends(value: _Value, token: _Token, language: str, after_gap: bool) -> bool:
+def _ends(value: _Value, token: _Token, lexis: Lexis, after_gap: bool) -> bool:
     """Whether a token no longer belongs to the value."""
     if value.depth:
         return False
@@ -175,27 +163,27 @@ def _ends(value: _Value, token: _Token, language: str, after_gap: bool) -> bool:
         return True
     if token.kind == "end":
         return not (value.several and token.text == ",")
-    if language == "python" and token.text == ":":
+    if lexis.lines_end and token.text == ":":
         return True
     if not value.complete:
         return False
     if token.kind == "open":
-        return language == "rhai" and token.text == "{" and not value.block
+        return lexis.block_values and token.text == "{" and not value.block
     if token.kind == "name" and token.text in _INFIX:
-        return token.text == "if" and language != "python"
+        return token.text == "if" and not lexis.lines_end
     return after_gap and token.kind in ("name", "number")
 
 
-def _advance(value: _Value, token: _Token, language: str) -> None:
+def _advance(value: _Value, token: _Token, lexis: Lexis) -> None:
     if token.kind == "open":
         value.arguments.append(value.complete and token.text[-1] in "([")
     elif token.kind == "close" and value.arguments:
         value.arguments.pop()
     is_word = token.kind == "name"
-    opens = token.kind == "open" or (language == "lua" and is_word and token.text in _opening(value))
-    closes = token.kind == "close" or (language == "lua" and is_word and token.text in _CLOSING)
+    opens = token.kind == "open" or (lexis.word_blocks and is_word and token.text in _opening(value))
+    closes = token.kind == "close" or (lexis.word_blocks and is_word and token.text in _CLOSING)
     value.depth += opens - closes
-    value.block = value.block or (language == "rhai" and not value.complete and token.text in ("if", "switch"))
+    value.block = value.block or (lexis.block_values and not value.complete and token.text in ("if", "switch"))
     joins = is_word and token.text in (_INFIX | _PREFIX)
     value.complete = token.kind in ("string", "number", "close") or closes or (is_word and not joins and not opens)
 

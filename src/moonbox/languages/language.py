@@ -209,6 +209,19 @@ class EngineError(Struct, frozen=True):
         )
 
 
+class Lexis(Struct, frozen=True):
+    """How literals are found in a text that may be a script; audit/source_literals.py has what languages share."""
+
+    tokens: str
+    """Patterns of strings, of comments, and of what begins those whose end they do not know."""
+    word_blocks: bool = False
+    """Whether words begin and end blocks, so that `:` may call a method."""
+    block_values: bool = False
+    """Whether blocks have values."""
+    lines_end: bool = False
+    """Whether the end of a line ends a value."""
+
+
 def on_first_use(module: str, name: str) -> Callable[..., Any]:
     """A function of a module that is loaded when it is first called."""
 
@@ -229,6 +242,7 @@ class Language(Struct, frozen=True, kw_only=True):
     """The sign that begins a comment which ends with its line."""
     lexer: str
     """The name of the Pygments lexer that colours it."""
+    lexis: Lexis
     first_index: int
     """The number that it gives an array's first element."""
     module_file: str

@@ -24,63 +24,62 @@ class Node(Struct, array_like=True, tag=str.lower, eq=False):
     """A part of a script."""
 
 
-class Name(Node):
-    """A variable or a function, by its name."""
+class Placed(Node):
+    """One whose place is known."""
 
     at: int
+
+
+class Name(Placed):
+    """A variable or a function, by its name."""
+
     name: str
     stop: int = 0
 
 
-class Constant(Node):
+class Constant(Placed):
     """Text, a number, a truth value, or nothing (None)."""
 
-    at: int
     value: Any
     stop: int = 0
 
 
-class Field(Node):
+class Field(Placed):
     """`value.name`; `key` is where the name stands."""
 
-    at: int
     value: Expression
     name: str
     key: int
     stop: int = 0
 
 
-class Item(Node):
+class Item(Placed):
     """`value[key]`."""
 
-    at: int
     value: Expression
     key: Expression
     stop: int = 0
 
 
-class Length(Node):
+class Length(Placed):
     """`#value` in Lua."""
 
-    at: int
     value: Expression
     stop: int = 0
 
 
-class Call(Node):
+class Call(Placed):
     """A call; `exact` is False where the last argument may stand for any number of them."""
 
-    at: int
     function: Expression
     arguments: tuple[Expression, ...]
     exact: bool
     stop: int = 0
 
 
-class Method(Node):
+class Method(Placed):
     """`value:name(…)` in Lua, `value.name(…)` in Rhai."""
 
-    at: int
     value: Expression
     name: str
     arguments: tuple[Expression, ...]
@@ -88,42 +87,38 @@ class Method(Node):
     stop: int = 0
 
 
-class Record(Node):
+class Record(Placed):
     """A table, map or array as it is written: (name, value) pairs, elements without a name.
 
     `exact` is False where there are keys that only the run knows.
     """
 
-    at: int
     entries: tuple[tuple[str | None, Expression], ...]
     exact: bool
     is_list: bool
     stop: int = 0
 
 
-class Function(Node):
+class Function(Placed):
     """A function or closure."""
 
-    at: int
     parameters: tuple[str, ...]
     body: Block
     stop: int = 0
 
 
-class Operation(Node):
+class Operation(Placed):
     """Two values and an operator."""
 
-    at: int
     operator: str
     left: Expression
     right: Expression
     stop: int = 0
 
 
-class Other(Node):
+class Other(Placed):
     """A value that the checker does not follow, made from these parts; `what` is "not", "text", "…" or an operator."""
 
-    at: int
     parts: tuple[Expression | Statement, ...]
     what: str = ""
     stop: int = 0
@@ -135,80 +130,70 @@ class Block(Node):
     statements: tuple[Statement, ...]
 
 
-class Guarded(Node):
+class Guarded(Placed):
     """A block whose errors the script catches."""
 
-    at: int
     body: Block
 
 
-class Declare(Node):
+class Declare(Placed):
     """New local variables."""
 
-    at: int
     names: tuple[str, ...]
     values: tuple[Expression, ...]
 
 
-class Assign(Node):
+class Assign(Placed):
     """Assignments to what exists, or in Lua to globals."""
 
-    at: int
     targets: tuple[Expression, ...]
     values: tuple[Expression, ...]
 
 
-class Define(Node):
+class Define(Placed):
     """A function with a name of its own; `target` is its name, or the field that it goes to."""
 
-    at: int
     target: Expression
     function: Function
     is_local: bool
 
 
-class Evaluate(Node):
+class Evaluate(Placed):
     """A value that is not used."""
 
-    at: int
     value: Expression
 
 
-class Return(Node):
+class Return(Placed):
     """`return`."""
 
-    at: int
     values: tuple[Expression, ...]
 
 
-class Branches(Node):
+class Branches(Placed):
     """Conditions with their blocks; the last may have none."""
 
-    at: int
     branches: tuple[tuple[Expression | None, Block], ...]
 
 
-class Loop(Node):
+class Loop(Placed):
     """A loop with a condition."""
 
-    at: int
     condition: Expression | None
     body: Block
 
 
-class Count(Node):
+class Count(Placed):
     """`for i = 1, 10`, `for i in 0..10`."""
 
-    at: int
     name: str
     bounds: tuple[Expression, ...]
     body: Block
 
 
-class Each(Node):
+class Each(Placed):
     """A loop over what these values give."""
 
-    at: int
     names: tuple[str, ...]
     values: tuple[Expression, ...]
     body: Block

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moonbox.languages.language import RESERVED_WORDS, Language, on_first_use
+from moonbox.languages.language import RESERVED_WORDS, Language, Lexis, on_first_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -53,6 +53,11 @@ LUA = Language(
     suffix=".lua",
     comment="--",
     lexer="lua",
+    lexis=Lexis(
+        r"""(?P<begin> (?:--)?\[=*\[) | (?P<comment> --[^\n]*+)
+        | (?P<string> "(?:[^"\\\n]|\\z\s*+|\\.)*+"? | '(?:[^'\\\n]|\\z\s*+|\\.)*+'? | `[^`]*+`?)""",
+        word_blocks=True,
+    ),
     first_index=1,
     nothing="nil",
     unrun=("do return end ", "do return end return "),

@@ -6,7 +6,7 @@ import keyword
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from moonbox.languages.language import Language, on_first_use
+from moonbox.languages.language import Language, Lexis, on_first_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +55,11 @@ PYTHON = Language(
     suffix=".py",
     comment="#",
     lexer="python",
+    lexis=Lexis(
+        r"""(?P<begin> [bBfFrRuU]{0,2}(?:\"\"\"|\'\'\')) | (?P<comment> \#[^\n]*+)
+        | (?P<string> [bBfFrRuU]{0,2}(?:"(?:[^"\\\n]|\\.)*+"? | '(?:[^'\\\n]|\\.)*+'?))""",
+        lines_end=True,
+    ),
     first_index=0,
     nothing="None",
     module_file=__file__,

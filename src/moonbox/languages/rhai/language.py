@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moonbox.languages.language import Language, on_first_use
+from moonbox.languages.language import Language, Lexis, on_first_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -66,6 +66,11 @@ RHAI = Language(
     suffix=".rhai",
     comment="//",
     lexer="rust",  # Pygments has none for Rhai, which looks like Rust
+    lexis=Lexis(
+        r"""(?P<begin> \#++" | /\*) | (?P<comment> //[^\n]*+)
+        | (?P<string> "(?:[^"\\]|\\.)*+"? | '(?:[^'\\\n]|\\.)*+'? | `[^`]*+`?)""",
+        block_values=True,
+    ),
     first_index=0,
     nothing="()",
     unrun=("return; ",),

@@ -6,15 +6,20 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from moonbox.languages.lua.explain.slips import find_slip
-from moonbox.languages.lua.explain.structure import find_structure
+from moonbox.languages.lua.explain.slips import Advice, corrected, find_slip, is_lua, with_line
+from moonbox.languages.lua.syntax.parser import expressions_end, parse
 from moonbox.languages.lua.vocabulary import message_hint
+from moonbox.suggest import nearest
 
 if TYPE_CHECKING:
+    from moonbox.languages.lua.syntax.lexer import Token
     from moonbox.languages.lua.syntax.listing import Listing
     from moonbox.languages.lua.syntax.parser import Failure
 
 _LONGEST_NEAR = 60
+_CLOSERS = {"(": ")", "[": "]", "{": "}"}
+_HEADERS = frozenset({"if", "elseif", "while", "for"})
+_LONG_KEYWORDS = ("else", "elseif", "function", "local", "repeat", "return", "then", "until", "while")
 _AT_LINE = re.compile(r"^(?:break outside|no visible label|<goto).{0,120} at line (\d{1,9})")
 
 _OPERATORS = frozenset({"!=", "!==", "===", "&&", "||", "+=", "-=", "*=", "/=", "..=", "++"})
@@ -46,7 +51,7 @@ def explain_syntax(listing: Listing, message: str, line: int | None) -> Explaine
     message = _shortened(what, near)
     # The line of a token that spans several is where it ends; its column, where it begins.
     column = token.column if token.line == line else None
-    advice = find_slip(listing, failure, near) or find_structure(listing, failure)
+    advice = find_slip(listing, failure, near) or _structure(listing, failure)
     if advice is None:
         return ExplainedSyntax(message, line, column)
     others = _elsewhere(listing, failure) if _trusted(listing, failure) else ""
@@ -98,3 +103,146 @@ def _trusted(listing: Listing, failure: Failure) -> bool:
     is_letter = failure.token.kind == "foreign" and not failure.token.text.isascii()
     rest = listing.tokens[failure.index :]
     return not is_letter and all(word.kind != "bad" and word.text not in ("`", "#", "//") for word in rest)
+
+
+# Blocks, brackets and statements that do not end where they should
+
+
+def _structure(listing: Listing, failure: Failure) -> Advice | None:
+    """What is missing or too many at the place where the script stops being Lua."""
+    return (
+        _unfinished(listing, failure)
+        or _missing_opener(listing, failure)
+        or _else_if(listing, failure)
+        or _missing_end(listing, failure)
+        or _unclosed(listing, failure)
+        or _misplaced(listing, failure)
+        or _missing_return(listing, failure)
+        or _misspelled(listing, failure)
+    )
+
+
+def _unfinished(listing: Listing, failure: Failure) -> Advice | None:
+    if not failure.text.startswith("unfinished long"):
+        return None
+    what = failure.text.removeprefix("unfinished ")
+    return Advice(f"the {what} that begins on line {failure.token.line} is never closed: add ]]")
+
+
+def _missing_opener(listing: Listing, failure: Failure) -> Advice | None:
+    """A condition without `then`, a loop without `do`."""
+    word = {"'then' expected": "then", "'do' expected": "do"}.get(failure.text)
+    header, before = listing.tokens[failure.statement], failure.before
+    text = listing.line(header.line) or ""
+    if word is None or header.text not in _HEADERS or header.line != before.last_line or f" {word} " in f"{text} ":
+        return None
+    cut = before.column - 1 + len(before.text)
+    line = f"{text[:cut]} {word} {text[cut:].strip()}".strip()
+    return Advice(f"{word} is missing; write: {line}", header.line, before.column) if is_lua(line) else None
+
+
+def _else_if(listing: Listing, failure: Failure) -> Advice | None:
+    """`else if`, which opens a second `if` that needs an `end` of its own."""
+    if not failure.text.startswith("'end' expected") or failure.token.kind != "eof":
+        return None
+    words: list[Token] = []
+    joined: Token | None = None
+    for token in listing.tokens:
+        if token.text == "if" and words and words[-1].text == "else" and words[-1].line == token.line:
+            words[-1] = words[-1]._replace(text="elseif")
+            joined = joined or token
+        else:
+            words.append(token)
+    parsed = parse(words) if joined is not None else None
+    if joined is None or parsed is None or parsed.failure is not None:
+        return None
+    explanation = "else if opens another if that needs an end of its own; use elseif"
+    return Advice(with_line(explanation, corrected(listing.line(joined.line))), joined.line, joined.column)
+
+
+def _missing_end(listing: Listing, failure: Failure) -> Advice | None:
+    """An `end` too few: indentation tells which block lacks it."""
+    tokens = listing.tokens
+    expected = failure.text.startswith(("'end' expected", "'until' expected"))
+    if not expected or failure.token.kind != "eof" or listing.parsed is None:
+        return None
+    for opener, closing in listing.parsed.pairs:
+        first, last = tokens[opener], tokens[closing]
+        begins_line = listing.span(last.line).start == closing
+        if first.line != last.line and begins_line and last.column < tokens[listing.span(first.line).start].column:
+            return Advice(
+                f"the {first.text} of line {first.line} seems to have no end: the end of line {last.line} closes it"
+            )
+    if not failure.blocks:
+        return None
+    block = failure.blocks[-1]
+    word = "until" if block.text == "repeat" else "end"
+    return Advice(f"the {block.text} of line {block.line} is never closed: add {word}")
+
+
+def _unclosed(listing: Listing, failure: Failure) -> Advice | None:
+    """A bracket that is open at the end of the script or before this line, and a comma too few."""
+    token, before = failure.token, failure.before
+    if not failure.brackets or "expected" not in failure.text:
+        return None
+    opener = failure.brackets[-1]
+    close = _CLOSERS[opener.text]
+    if token.kind == "eof":
+        return Advice(f"the {opener.text} of line {opener.line} is never closed: add {close}")
+    if before.last_line == token.line or not failure.text.startswith(f"'{close}' expected"):
+        return None
+    if token.kind == "keyword" or token.column <= listing.tokens[listing.span(opener.line).start].column:
+        return Advice(f"the {opener.text} of line {opener.line} is not closed before this line: add {close}")
+    if opener.text == "{":
+        return Advice(f"table fields are separated by commas: one is missing at the end of line {before.last_line}")
+    return None
+
+
+def _misplaced(listing: Listing, failure: Failure) -> Advice | None:
+    """An `end` too many, one too few before this line, and statements behind a `return`."""
+    token, before = failure.token, failure.before
+    if failure.text == "<eof> expected" and token.text == "end":
+        return Advice("this end closes nothing: remove it, or look for a block that was closed too early")
+    behind = failure.after_return and before.last_line != token.line and token.text != "end"
+    if not behind or token.kind not in ("name", "keyword"):
+        return None
+    for block in failure.blocks[-1:]:
+        first = listing.tokens[listing.span(block.line).start]
+        if block.text != "repeat" and token.column <= first.column:
+            return Advice(f"the {block.text} of line {block.line} is not closed before this line: add end")
+    return Advice("return must be the last statement of its block: nothing may follow it")
+
+
+def _missing_return(listing: Listing, failure: Failure) -> Advice | None:
+    """An expression as the last line, and one that stands where a statement must be."""
+    tokens, first = listing.tokens, failure.statement
+    if failure.text not in ("syntax error", "unexpected symbol") or failure.blocks or failure.after_return:
+        return None
+    if failure.text == "unexpected symbol" and failure.index != first:
+        return None
+    stop = expressions_end(tokens, first)
+    alone = first == 0 or tokens[first - 1].last_line < tokens[first].line or tokens[first - 1].text == ";"
+    if stop is None or not alone:
+        return None
+    text, end = listing.text(first, stop), tokens[stop]
+    if text == "…":
+        return Advice("an expression is not a statement: return its value, or assign it")
+    if end.kind == "eof" or (end.text == ";" and tokens[stop + 1].kind == "eof"):
+        written = f"the last line is an expression; write: return {text}"
+        return Advice(written, tokens[first].line, tokens[first].column)
+    if end.line <= tokens[stop - 1].last_line:
+        return None
+    if failure.token.text == "==":
+        left, right = listing.text(first, failure.index), listing.text(failure.index + 1, stop)
+        return Advice(f"== compares, = assigns; to assign write: {left} = {right}")
+    return Advice(f"an expression is not a statement; use its value, for example: local result = {text}")
+
+
+def _misspelled(listing: Listing, failure: Failure) -> Advice | None:
+    """`retrun x`, `if x tehn`."""
+    for index in (failure.index, failure.statement):
+        word = listing.tokens[index]
+        keywords = nearest(word.text, _LONG_KEYWORDS) if word.kind == "name" else []
+        if keywords and failure.index <= index + 1:
+            return Advice(f"did you mean {keywords[0]}?", word.line, word.column)
+    return None
