@@ -24,7 +24,7 @@ PUBLIC = {"lua_features", "LuaCodeMode"}
 IN_LUA = {"scripts", "cli/tool.py", "cli/init.py", "project/trust.py"}
 """Tool scripts are Lua by definition: these may name the suffix of their files."""
 
-HOSTS_OWN = re.compile(r"(?i)[\w.]*python_\w+|\w+_(?:in_)?python|llama-cpp-python|python-(?:docx|pptx)|<\|python_tag\|>")
+HOSTS_OWN = re.compile(r"(?i)[\w.]*python_\w+|\w+_(?:in_)?python|llama-cpp-python|python-\w+|<\|python_tag\|>")
 """Words about the Python of the host, which is a language of scripts too."""
 ABOUT_THE_HOST = {"cli/doctor.py", "config", "project", "scripts/configured.py", "tools/function.py"}
 """The same for the word alone: the version that runs, and the setting for tools that are written in it."""
