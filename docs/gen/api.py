@@ -60,6 +60,10 @@ _MADE_BY_OTHERS = {"Conversation", "Pause", "Repl"}
 """Classes that programs get and do not make: their arguments are no part of the interface."""
 
 
+_MADE_WITH = {"Sandbox": "sandbox.options.SandboxOptions"}
+"""Classes that take the fields of another one."""
+
+
 _BASES = ("Closing", "Prunable", "RunReader", "LoadedRuns", "_Record")
 """Base classes without an entry of their own."""
 
@@ -95,6 +99,8 @@ def _entry(path: str, item: Any) -> Iterator[str]:
         fields = [member for member in _members(item) if member.is_attribute]
         is_made_here = init is not None and init.is_function and item.name not in _MADE_BY_OTHERS
         arguments = _arguments(init) if is_made_here else None
+        if item.name in _MADE_WITH:
+            arguments = _arguments(item.package[_MADE_WITH[item.name]].members["__init__"])
         if "Struct" in map(str, item.bases) and item.name not in _MADE_BY_OTHERS:
             arguments = _struct_arguments(item, fields)
         yield _code(f"class {path}" + (f"({bases})" if bases else ""), arguments)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from moonbox.durable.index import KnownRun
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -235,9 +237,7 @@ def test_a_failed_run_is_found_corrected_and_undone(moonbox: Moonbox, tmp_path: 
     for given in (("--tool", "pay"), ("--text", "typo error"), ("--since", "1h", "--state", "runtime")):
         assert listed(moonbox("runs", *where, *given).stdout) == [found]
     assert listed(moonbox("runs", *where, "--text", "nothing").stdout) == []
-    assert set(found) == {
-        *("id", "repl", "began", "ended", "state", "wakes", "undone", "reason", "labels", "source"),
-    }
+    assert set(found) == set(KnownRun.__struct_fields__)
     wrong = moonbox("runs", *where, "--state", "fialed")
     assert wrong.stderr == "error: unknown state 'fialed'; did you mean 'failed'?\n"
     (tmp_path / "other.lua").write_text("return tools.pay{cents = 6}.id")

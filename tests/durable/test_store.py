@@ -19,7 +19,7 @@ import pytest
 
 from moonbox import Sandbox, tool
 from moonbox.audit.sqlite import SqliteSink
-from moonbox.durable import store
+from moonbox.durable import leases, store
 from moonbox.durable.backends import SqliteBackend
 from moonbox.durable.index import JournalFilter
 from moonbox.durable.questions import Questions
@@ -124,12 +124,12 @@ def test_one_of_many_racers_wins(place: str) -> None:
 
 def test_which_leases_count() -> None:
     """One of another machine until it expires; one of a dead process never, whatever the clock says."""
-    mine = store.this_process("x")
+    mine = leases.this_process("x")
     elsewhere, dead = mine.replace(platform.node(), "elsewhere"), mine.replace(f":{os.getpid()},", f":{2**22 + 1},")
     for holder in (mine, elsewhere, "a name of an earlier version"):
-        assert [store.is_held(holder, expires=100.0, now=now) for now in (0.0, 99.0, 100.0)] == [True, True, False]
+        assert [leases.is_held(holder, expires=100.0, now=now) for now in (0.0, 99.0, 100.0)] == [True, True, False]
     for holder in (dead, ""):
-        assert not store.is_held(holder, expires=1e12, now=0.0)
+        assert not leases.is_held(holder, expires=1e12, now=0.0)
 
 
 @pytest.mark.skipif(shutil.which("unshare") is None or os.getuid() != 0, reason="needs root, to make a container")

@@ -7,6 +7,7 @@ import contextlib
 import os
 import secrets
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -227,20 +228,35 @@ def test_a_write_whose_answer_was_lost_is_found(
     faults: Faults, lost_for_good: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The write arrives, and then the connection breaks: once, or so often that the run fails."""
-    shop, change = Shop(faults, "", brief=True), faults.journal.backend.change
+    shop, backend = Shop(faults, "", brief=True), faults.journal.backend
+    change, writing = backend.change, backend.writing
     losing = [True]
 
-    def lossy(statement: str, values: Any = ()) -> int:
-        changed = change(statement, values)
+    def lose(statement: str) -> None:
         if losing and statement.startswith("INSERT INTO events"):
             if not lost_for_good:
                 losing.clear()
             raise JournalError("the journal failed: the connection is lost", passing=True)
+
+    def lossy(statement: str, values: Any = ()) -> int:
+        changed = change(statement, values)
+        lose(statement)
         return changed
+
+    @contextlib.contextmanager
+    def lossy_writing() -> Iterator[Any]:
+        statements: list[str] = []
+        with writing() as db:
+            plain = db.change
+            noted = SimpleNamespace(rows=db.rows, change=lambda *given: statements.append(given[0]) or plain(*given))
+            yield noted
+        for statement in statements:
+            lose(statement)
 
     with Sandbox(shop.tools(), journal=faults.journal) as box, box.repl() as repl:
         assert repl.run("kept = 10").ok
-        monkeypatch.setattr(faults.journal.backend, "change", lossy)
+        monkeypatch.setattr(backend, "change", lossy)
+        monkeypatch.setattr(backend, "writing", lossy_writing)
         if lost_for_good:
             faults.journal.wait = IMPATIENT
             with pytest.raises(JournalError, match=r"^the journal failed: the connection is lost"):

@@ -217,8 +217,8 @@ class Watched:
         self._journal, self.backend = journal, journal.backend
         self.held: Any = None
 
-    def whereabouts(self, run: str) -> tuple[str, bool, bool]:
-        found: tuple[str, bool, bool] = self._journal.whereabouts(run)
+    def known(self, run: str) -> Any:
+        found = self._journal.known(run)
         if self.held is not None:
             self._journal.release(self.held)
             self.held = None
@@ -230,7 +230,7 @@ def test_front_ends_that_continue_a_script_at_once_do_not_disturb_each_other(tmp
     path, run_id = str(tmp_path / "journal.db"), "a" * 32
 
     async def main(mode: Any, elsewhere: Watched, other: Any) -> None:
-        repl_id = mode.sandbox.journal.find_run(run_id)
+        repl_id = mode.sandbox.journal.known(run_id).repl
         calls = registry(journal=elsewhere)
         attempts = []
 

@@ -6,12 +6,14 @@ import asyncio
 import json
 import secrets
 import threading
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from moonbox import Sandbox, tool
+from moonbox.durable import watch
 from moonbox.durable.approvals import Approvals
 from moonbox.durable.backends import SqliteBackend
 from moonbox.durable.questions import Questions
@@ -159,7 +161,7 @@ class Clock(SqliteBackend):
         return super().now() + self.late
 
 
-def test_a_question_expires(tmp_path: Path) -> None:
+def test_a_question_expires(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = Clock(tmp_path / "journal.db")
     questions = Questions(backend)
     with Sandbox([transfer], journal=Journal(backend), approval_seconds=3600) as box, box.repl() as repl:
@@ -167,6 +169,7 @@ def test_a_question_expires(tmp_path: Path) -> None:
         wait_until(lambda: bool(questions.pending()))
         (kept,) = questions.pending()
         backend.late = 3601
+        monkeypatch.setattr(watch, "time", lambda: time.time() + backend.late)
         assert questions.pending() == ()
         with pytest.raises(UsageError, match="this approval is not open: it has expired"):
             questions.answer(kept.id, ALLOW)

@@ -36,6 +36,8 @@ ITS_OWN = {
     "cluster": "tool scripts reach this machine",
     "node_timeout": "no cluster",
     "sleep_after": "no journal",
+    "recover": "no journal",
+    "approve_script": "tool scripts are not asked about",
     "journal_wait": "no journal",
     "approval_seconds": "no journal",
     "check": "scripts are checked, which is stricter",

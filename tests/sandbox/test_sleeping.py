@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from moonbox.durable.backends import Transaction
-    from moonbox.durable.store import Held
+    from moonbox.durable.leases import Held
 
 
 def test_a_repl_whose_journal_was_away_when_it_fell_asleep_wakes(tmp_path: Path) -> None:

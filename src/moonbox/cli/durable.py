@@ -371,7 +371,7 @@ def open_session(options: CommandRunOptions, run: str) -> Session:
     from moonbox.config import Config
 
     opened = _open(options.project or Config(), options.journal)
-    language = opened.language(run)
+    language = opened.known(run).language
     opened.close()
     return Session(options, language, wait=START_SECONDS)
 

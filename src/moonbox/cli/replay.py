@@ -94,7 +94,7 @@ def _repeated(sandbox: Sandbox, run: str, other: Path | None) -> tuple[Run, tupl
         from moonbox.cli.script import script_text
 
         return sandbox.replay(run, script_text(other))
-    if not sandbox.journal.whereabouts(run)[1]:
+    if not sandbox.journal.known(run).has_ended:
         raise UsageError(f"run {run!r} has not ended; `moonbox resume {run}` continues a run that was cut off")
     return sandbox.replay(run), ()
 

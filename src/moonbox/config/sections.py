@@ -109,8 +109,9 @@ class JournalSettings:
     """Seconds that a run waits for a database that is away or full; then it fails and can be resumed."""
     approval_seconds: Positive = 86_400.0
     """How long a question to a person stays open; then it counts as denied."""
-    max_days: Annotated[float, Field(ge=0)] = 0
-    """Repls that were not used for so long are deleted, except those with an interrupted run; 0 keeps everything."""
+    max_days: Annotated[float, Field(ge=0)] = 30
+    """Repls that were not used for so long are deleted, except those with a run that has not ended; 0 keeps
+    everything."""
 
     def __post_init__(self) -> None:
         if self.path is not None and self.url is not None:

@@ -5,13 +5,15 @@ Running them again gives their globals again: after a sleep, when the worker's h
 
 from __future__ import annotations
 
+import math
 from contextlib import contextmanager
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
+from moonbox.durable.compaction import dead_runs, predefined_names
 from moonbox.durable.journaling import ReplJournal, RunJournal
+from moonbox.durable.leases import InUse
 from moonbox.durable.questions import comes_through_journal
-from moonbox.durable.store import InUse
 from moonbox.durable.watch import Asleep, Sleeping
 from moonbox.errors import Diverged, PoolTimeout, WorkerError
 from moonbox.limits import Limits
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 _AGAIN = 1.0  # seconds until a run that cannot go on now is looked at again
 _NEVER = 1e12
+_WORTH_COMPACTING = 50
+"""Runs that are older than the journal keeps: from so many on, they are looked at when the Repl wakes up."""
 _MOST_MOVES = 10
 """Hosts that may be lost one after another under one run: the script may be the reason."""
 
@@ -147,7 +151,45 @@ class ReplHistory:
     def wake(self) -> Link:
         """A worker in which the recorded runs were run again."""
         assert self.journal is not None
-        return self._rebuild(self.journal.wake())
+        runs, days = self.journal.wake(), self._journal.max_days
+        link = self._rebuild(runs)
+        old = time() - days * 86_400
+        if days and sum(run.end is not None and run.end.at < old for run in runs) >= _WORTH_COMPACTING:
+            self.compact(old)
+            link = self._worker.acquire()
+        return link
+
+    def compact(self, before: float = math.inf) -> int:
+        """Drop from the journal the runs that ended before then, if the globals are the same without them: how many.
+
+        Nothing is dropped where that cannot be proved.
+        """
+        journal, runner = self.journal, self._runner
+        if journal is None:
+            return 0
+        self.let_go()
+        runs = journal.wake()
+        names: list[set[str]] = []
+        self._rebuild(runs, names)
+        if runner.left_out:
+            return 0
+        dead = dead_runs(runs, names, predefined_names(runner.settings.language, runner.additions))
+        dead &= {run.begin.run for run in runs if run.end is not None and run.end.at < before}
+        kept: list[set[str]] = [set()]
+        self._worker.sleep()
+        try:
+            self._rebuild([run for run in runs if run.begin.run not in dead], kept)
+        except Diverged:
+            self.let_go()
+            return 0
+        if kept[-1] != (names or kept)[-1]:
+            self.let_go()
+            return 0
+        runner.number = runs[-1].begin.number if runs else runner.number
+        store = self._journal
+        dropped = store.patiently(lambda: store.drop(journal.held, dead, resets=math.isinf(before)), journal.hurry)
+        journal.recorded_runs()
+        return dropped
 
     def sleep(self, execution: Execution) -> Sleeping:
         """Give the worker back for a run that waits for a time or for people. Another process may wake it."""
@@ -213,10 +255,11 @@ class ReplHistory:
         again.record.continue_output(record)
         return link, again
 
-    def _rebuild(self, runs: Sequence[RecordedRun]) -> Link:
+    def _rebuild(self, runs: Sequence[RecordedRun], names: list[set[str]] | None = None) -> Link:
         """A worker in which these runs were run again. Where its host is lost, another worker runs them.
 
-        A run that differs is left out where a run before it was: it may have used what that one had defined.
+        A run that differs is left out where a run before it was: it may have used what that one had defined. `names`
+        gets the globals that there are after each run.
         """
         worker, runner = self._worker, self._runner
         worker.asleep, worker.loss_unseen = True, False
@@ -228,6 +271,8 @@ class ReplHistory:
             try:
                 while place < len(runs) and self._repeat(link, runs[place]):
                     place += 1
+                    if names is not None:
+                        names.append({*worker.read_globals()})
                 if place == len(runs):
                     worker.asleep, runner.left_out = False, left_out
                     return link

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from moonbox.durable.leases import is_held
 from moonbox.durable.records import Begin, CallsAsked, End, Patched, decode
 from moonbox.errors import UsageError
 from moonbox.suggest import unknown
@@ -24,8 +25,9 @@ IS_OPEN = "state IN ('', 'sleeping', 'waiting', 'parked')"
 STATES = ("running", "interrupted", "sleeping", "waiting", "parked", "ok", "failed", "given up", "cancelled")
 """What a list can be restricted to, beside the kinds of errors."""
 KINDS = ("check", "syntax", "runtime", "tool", "limit", "crashed")
-_COLUMNS = (
-    "b.id, b.repl, b.began, b.ended, b.state, b.wakes, b.undone, b.reason, b.labels, b.source, r.holder, r.expires"
+COLUMNS = (
+    "b.id, b.repl, b.began, b.ended, b.state, b.wakes, b.undone, b.reason, b.labels, b.source, r.language, b.attempts, "
+    "r.holder, r.expires"
 )
 _MANY = 10_000
 _QUESTIONS = ("sys", "docs")
@@ -49,6 +51,15 @@ class KnownRun(Struct, frozen=True, kw_only=True):
     """Why it is parked, or what became of the latest attempt to continue it."""
     labels: dict[str, str]
     source: str
+    language: str
+    attempts: int
+    """How often it was begun or resumed since it has last come further."""
+    in_use: bool
+    """Whether a living process uses its Repl."""
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state not in (*OPEN, "running", "interrupted")
 
 
 class JournalFilter(Struct, frozen=True, kw_only=True):
@@ -133,8 +144,8 @@ def index_all(db: Transaction, backend: Backend) -> None:
             enter_tools(db, run, tools_of(records))
 
 
-def find(db: Transaction, backend: Backend, wanted: JournalFilter, page: str) -> list[tuple[Any, ...]]:
-    """The runs that fit, the latest first, with the holder of their Repls and the end of its lease."""
+def find(db: Transaction, backend: Backend, wanted: JournalFilter, page: str, now: float) -> list[KnownRun]:
+    """The runs that fit, the latest first."""
     tags = [f"label:{name}={text}" for name, text in wanted.labels.items()]
     tags += [f"tool:{wanted.tool}"] * bool(wanted.tool) + ["failed"] * (wanted.state == "failed")
     where, values, source, order = [], [], "journal_runs AS b", "b.n"
@@ -161,29 +172,22 @@ def find(db: Transaction, backend: Backend, wanted: JournalFilter, page: str) ->
         where.append(f"{order} >= ?")
         values.append(first[0][0])
     condition = f"WHERE {' AND '.join(where)} " if where else ""
-    statement = f"SELECT {_COLUMNS} FROM {source} JOIN repls AS r ON r.id = b.repl {condition}ORDER BY {order} DESC"
-    return db.rows(statement + page, values)
+    statement = f"SELECT {COLUMNS} FROM {source} JOIN repls AS r ON r.id = b.repl {condition}ORDER BY {order} DESC"
+    return [known_run(row, now) for row in db.rows(statement + page, values)]
 
 
-def find_one(db: Transaction, run: str) -> list[tuple[Any, ...]]:
-    """The same of the run with that id, if there is one."""
-    return db.rows(f"SELECT {_COLUMNS} FROM journal_runs AS b JOIN repls AS r ON r.id = b.repl WHERE b.id = ?", (run,))
+def find_one(db: Transaction, run: str, now: float) -> KnownRun | None:
+    """The run with that id."""
+    rows = db.rows(f"SELECT {COLUMNS} FROM journal_runs AS b JOIN repls AS r ON r.id = b.repl WHERE b.id = ?", (run,))
+    return known_run(rows[0], now) if rows else None
 
 
-def known_run(row: Sequence[Any], *, is_held: bool) -> KnownRun:
-    run, repl, began, ended, state, wakes, undone, reason, labels, source = row[:10]
-    return KnownRun(
-        id=run,
-        repl=repl,
-        began=began,
-        ended=ended,
-        state=state or ("running" if is_held else "interrupted"),
-        wakes=wakes,
-        undone=undone,
-        reason=reason,
-        labels=json.loads(labels),
-        source=source,
-    )
+def known_run(row: Sequence[Any], now: float) -> KnownRun:
+    """The run of a row with `COLUMNS`."""
+    in_use = is_held(row[-2], row[-1], now)
+    known = dict(zip(KnownRun.__struct_fields__, (*row[:-2], in_use), strict=True))
+    known["state"] = known["state"] or ("running" if in_use else "interrupted")
+    return KnownRun(**{**known, "labels": json.loads(known["labels"])})
 
 
 def _state(end: End) -> str:

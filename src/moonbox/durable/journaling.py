@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from moonbox.audit.records import Run
+    from moonbox.durable.leases import Held
     from moonbox.durable.recorded import Decisions, Item, RecordedRun
     from moonbox.durable.records import Record
-    from moonbox.durable.store import Held
     from moonbox.limits import Limits
     from moonbox.runs.allowances import Allowance
     from moonbox.runs.call_entry import CallEntry

@@ -9,9 +9,9 @@ from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-from moonbox.durable.index import known_run
+from moonbox.durable.index import COLUMNS, known_run
+from moonbox.durable.leases import LEASE_SECONDS
 from moonbox.durable.recorded import read_runs
-from moonbox.durable.store import LEASE_SECONDS, is_held
 from moonbox.durable.watch import Asleep
 from moonbox.errors import ClosedError, JournalError, MoonboxError
 
@@ -27,7 +27,6 @@ MOST_ATTEMPTS = 3
 """A run that has ended its process so often, and came no further, is parked."""
 _MOST_AT_ONCE = 8
 _GRACE = 0.2  # seconds in which the process wakes a run whose caller waits there
-_COLUMNS = "b.id, b.repl, b.began, b.ended, b.state, b.wakes, b.undone, b.reason, b.labels, b.source"
 
 
 class Recovering(Protocol):
@@ -74,34 +73,33 @@ class Recoverer:
     def _look(self, sandbox: Recovering) -> None:
         """Continue what can be continued."""
         under_way: set[Future[Any]] = set()
-        for run, attempts in self._found(sandbox):
-            if attempts >= MOST_ATTEMPTS:
-                self._journal.park(run.id, f"it ended its process {attempts} times")
+        for run in self._found(sandbox):
+            if run.attempts >= MOST_ATTEMPTS:
+                self._journal.park(run.id, f"it ended its process {run.attempts} times")
                 continue
             options = sandbox.options_for(run)
             if options is None or self._is_in_doubt(run, sandbox):
-                self._left.add((run.id, attempts))
+                self._left.add((run.id, run.attempts))
                 continue
             if len(under_way) == _MOST_AT_ONCE:
                 under_way = wait(under_way, return_when="FIRST_COMPLETED").not_done
             future = sandbox.continue_run(run.id, options)
-            future.add_done_callback(partial(self._ended, run.id, attempts))
+            future.add_done_callback(partial(self._ended, run.id, run.attempts))
             under_way.add(future)
         wait(under_way, timeout=LEASE_SECONDS)
 
-    def _found(self, sandbox: Recovering) -> list[tuple[KnownRun, int]]:
+    def _found(self, sandbox: Recovering) -> list[KnownRun]:
         now, journal = time(), self._journal
         with journal.backend.reading() as db:
             rows = db.rows(
-                f"SELECT {_COLUMNS}, b.attempts, r.holder, r.expires FROM journal_runs AS b JOIN repls AS r "
-                "ON r.id = b.repl WHERE r.language = ? AND (b.state = '' OR b.wakes <= ?) ORDER BY b.n",
+                f"SELECT {COLUMNS} FROM journal_runs AS b JOIN repls AS r ON r.id = b.repl "
+                "WHERE r.language = ? AND (b.state = '' OR b.wakes <= ?) ORDER BY b.n",
                 (sandbox.language, now - _GRACE),
             )
         here = journal.watch.runs | journal.suspended
+        found = (known_run(row, now) for row in rows)
         return [
-            (known_run(row, is_held=False), row[-3])
-            for row in rows
-            if row[0] not in here and (row[0], row[-3]) not in self._left and not is_held(row[-2], row[-1], now)
+            run for run in found if not run.in_use and run.id not in here and (run.id, run.attempts) not in self._left
         ]
 
     def _is_in_doubt(self, run: KnownRun, sandbox: Recovering) -> bool:

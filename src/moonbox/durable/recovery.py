@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import secrets
 from contextlib import ExitStack, closing
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from msgspec import Struct, msgpack
+from msgspec import msgpack
 
 from moonbox.audit.records import Run
 from moonbox.durable.journaling import ReplJournal
 from moonbox.durable.recorded import InterruptedRun, decide, decided_reply, read_runs, refuse_interrupted
-from moonbox.durable.records import Begin, Patched, Reset
+from moonbox.durable.records import Begin, End, Patched, Reset
 from moonbox.errors import UsageError
 from moonbox.limits import Limits
 from moonbox.runs.decisions import Answer
+from moonbox.runs.runner import not_a_script
 from moonbox.threads import unbroken
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Mapping
 
     from moonbox.durable.history import ReplHistory
+    from moonbox.durable.leases import Held
     from moonbox.durable.recorded import Decisions, RecordedRun
-    from moonbox.durable.records import Environment
-    from moonbox.durable.store import Held, Journal
+    from moonbox.durable.records import Environment, Record
+    from moonbox.durable.store import Journal
     from moonbox.findings import Finding
     from moonbox.runs.decisions import ToolCall
     from moonbox.runs.environment import Additions
@@ -33,7 +36,6 @@ if TYPE_CHECKING:
 
 _encode = msgpack.Encoder().encode
 _ALL = 1 << 62
-_NONE: Decisions = {}
 
 
 class LiveRepl(Protocol):
@@ -110,84 +112,41 @@ class Recoveries(Generic[R]):
                 )
         return tuple(found)
 
-    def resume(self, run_id: str, in_flight: Any, make: Callable[[str], R]) -> Run:
-        """Continue a run that a crash cut off."""
-        return self._resume(lambda: self._recovery_of(run_id, make), run_id, in_flight)
+    def resuming(self, run_id: str, in_flight: Any, make: Callable[[str], R]) -> Continuation[R]:
+        """A run that a crash cut off; where it has ended, its record again."""
+        return Continuation(lambda: self._recovery_of(run_id, make), lambda found: found.find(run_id, in_flight))
 
-    async def aresume(self, run_id: str, in_flight: Any, make: Callable[[str], R], *, leaves: bool = False) -> Run:
-        """The same, awaited. With `leaves`, it raises Asleep where the run begins to wait."""
-        return await self._aresume(lambda: self._recovery_of(run_id, make), run_id, in_flight, leaves=leaves)
+    def going_on(self, held: Held, run_id: str, given: Decisions, make: Callable[[str], R]) -> Continuation[R]:
+        """A run of a Repl that this process holds, with these answers to calls that have none."""
 
-    def go_on(self, held: Held, run_id: str, decisions: Decisions, make: Callable[[str], R]) -> Run:
-        """Continue a run of a Repl that this process holds, with these answers to calls that have none."""
-        return self._resume(lambda: self._recovery(held.repl, make, held), run_id, "retry", decisions)
+        def find(found: Recovery[R]) -> tuple[R, RecordedRun, Decisions]:
+            repl, recorded, decisions = found.find(run_id, "retry")
+            return repl, recorded, {**decisions, **given}
 
-    async def ago_on(self, held: Held, run_id: str, decisions: Decisions, make: Callable[[str], R]) -> Run:
-        """The same, awaited."""
-        return await self._aresume(lambda: self._recovery(held.repl, make, held), run_id, "retry", decisions)
+        return Continuation(lambda: self._recovery(held.repl, make, held), find)
 
-    def _resume(self, open: Callable[[], Recovery[R]], run_id: str, in_flight: Any, given: Decisions = _NONE) -> Run:
-        with closing(open()) as recovery:
-            repl, recorded, decisions = recovery.find(run_id, in_flight)
-            return repl.history.resume(recorded, {**decisions, **given})
-
-    async def _aresume(
+    def patching(
         self,
-        open: Callable[[], Recovery[R]],
         run_id: str,
+        source: str,
         in_flight: Any,
-        given: Decisions = _NONE,
-        *,
-        leaves: bool = False,
-    ) -> Run:
-        opened = ExitStack()
-
-        def begin() -> tuple[R, RecordedRun, dict[int, Any]]:
-            return opened.enter_context(closing(open())).find(run_id, in_flight)
-
-        try:
-            repl, recorded, decisions = await unbroken(begin)
-            repl.history.leaves = leaves
-            run: Run = await repl.history.aresume(recorded, {**decisions, **given})
-            return run
-        finally:
-            await unbroken(opened.close)
-
-    def patch(self, run_id: str, correction: Correction, in_flight: Any, make: Callable[[str], R]) -> Run:
-        """Continue a run with a corrected script."""
-        with closing(self._recovery(self.journal.find_run(run_id), make)) as recovery:
-            repl, recorded, decisions = recovery.patched(run_id, correction, in_flight)
-            return repl.history.resume(recorded, decisions)
-
-    async def apatch(self, run_id: str, correction: Correction, in_flight: Any, make: Callable[[str], R]) -> Run:
-        """The same, awaited."""
-
-        def find() -> tuple[R, RecordedRun, dict[int, Any]]:
-            recovery = opened.enter_context(closing(self._recovery(self.journal.find_run(run_id), make)))
-            return recovery.patched(run_id, correction, in_flight)
-
-        opened = ExitStack()
-        try:
-            repl, recorded, decisions = await unbroken(find)
-            run: Run = await repl.history.aresume(recorded, decisions)
-            return run
-        finally:
-            await unbroken(opened.close)
+        make: Callable[[str], R],
+        answer: Mapping[int, Any] | None,
+        skip: Collection[int],
+    ) -> Continuation[R]:
+        """A run with a corrected script; `answer` and `skip` have the numbers of calls in the Run."""
+        if not isinstance(source, str):
+            raise not_a_script(source)
+        return Continuation(
+            lambda: self._recovery(self.journal.known(run_id).repl, make),
+            lambda found: found.patched(run_id, source, in_flight, answer or {}, skip),
+        )
 
     def replay(self, run_id: str, source: str, make: Callable[[str], R]) -> tuple[Run, tuple[str, ...]]:
         """Run another script in place of a recorded run: the Run, and in words how it differs from the recorded one."""
-        journal = self.journal
-        repl_id = journal.find_run(run_id)
-        events = journal.read(repl_id)
-        place = next(
-            place
-            for place, event in enumerate(events)
-            if any(isinstance(record, Begin) and record.run == run_id for record in event)
-        )
-        reset = (at for at in range(place, len(events)) if any(isinstance(record, Reset) for record in events[at]))
-        runs = read_runs(events[place : next(reset, None)])
-        recorded = next(run for run in runs if run.begin.run == run_id)
-        repl = self.fork(repl_id, place, make)
+        repl_id, before, records = run_records(self.journal, run_id)
+        (recorded,) = read_runs([records])
+        repl = self.fork(repl_id, len(before), make)
         try:
             answers = _RecordedAnswers(recorded)
             begin = recorded.begin
@@ -196,7 +155,7 @@ class Recoveries(Generic[R]):
                 step = step.resume([answers(call) for call in step.calls])
         finally:
             repl.close()
-            journal.delete([repl.id])
+            self.journal.delete([repl.id])
         return step, tuple(answers.differences(step))
 
     def _recovery(self, repl_id: str, make: Callable[[str], R], held: Held | None = None) -> Recovery[R]:
@@ -204,11 +163,11 @@ class Recoveries(Generic[R]):
 
     def _recovery_of(self, run_id: str, make: Callable[[str], R]) -> Recovery[R]:
         """Of the Repl of a run. Where the run has ended and a process still uses the Repl, of a copy of it."""
-        repl_id, ended, in_use = self.journal.whereabouts(run_id)
-        if not (ended and in_use):
-            return self._recovery(repl_id, make)
+        known = self.journal.known(run_id)
+        if not (known.has_ended and known.in_use):
+            return self._recovery(known.repl, make)
         language = self._settings.language.name
-        return Recovery(self.journal, language, repl_id, make, self.copy(repl_id), passing=True)
+        return Recovery(self.journal, language, known.repl, make, self.copy(known.repl), passing=True)
 
     def is_question(self, target: str) -> bool:
         """Whether what a script calls is no call of its run's record."""
@@ -223,6 +182,32 @@ class Recoveries(Generic[R]):
         held = self.journal.create(secrets.token_hex(6), self._settings.language.name, {}, parent=repl_id)
         self.journal.copy(held, repl_id, upto)
         return held
+
+
+class Continuation(Generic[R]):
+    """A recorded run that goes on when it is driven."""
+
+    def __init__(
+        self, open: Callable[[], Recovery[R]], find: Callable[[Recovery[R]], tuple[R, RecordedRun, Decisions]]
+    ) -> None:
+        self._open = open
+        self._find = find
+
+    def run(self) -> Run:
+        with closing(self._open()) as recovery:
+            repl, recorded, decisions = self._find(recovery)
+            return repl.history.resume(recorded, decisions)
+
+    async def arun(self, *, leaves: bool = False) -> Run:
+        """The same, awaited. With `leaves`, it raises Asleep where the run begins to wait."""
+        opened = ExitStack()
+        try:
+            repl, recorded, decisions = await unbroken(lambda: self._find(opened.enter_context(closing(self._open()))))
+            repl.history.leaves = leaves
+            run: Run = await repl.history.aresume(recorded, decisions)
+            return run
+        finally:
+            await unbroken(opened.close)
 
 
 class Recovery(Generic[R]):
@@ -272,7 +257,7 @@ class Recovery(Generic[R]):
         self._keeps = True
         return repl
 
-    def find(self, run_id: str, in_flight: Any) -> tuple[R, RecordedRun, dict[int, Any]]:
+    def find(self, run_id: str, in_flight: Any) -> tuple[R, RecordedRun, Decisions]:
         """The Repl as the run found it, the run, and what its calls without an answer get."""
         place = self._place(run_id)
         recorded = self._runs[place]
@@ -286,7 +271,9 @@ class Recovery(Generic[R]):
             self._journal.begin_again(run_id)
         return repl, recorded, decisions
 
-    def patched(self, run_id: str, correction: Correction, in_flight: Any) -> tuple[R, RecordedRun, dict[int, Any]]:
+    def patched(
+        self, run_id: str, source: str, in_flight: Any, answer: Mapping[int, Any], skip: Collection[int]
+    ) -> tuple[R, RecordedRun, Decisions]:
         """The same as `find`, with the corrected script in place of the recorded one."""
         place = self._place(run_id)
         recorded = self._runs[place]
@@ -295,12 +282,11 @@ class Recovery(Generic[R]):
         if recorded.end is not None and recorded.end.outcome == "ok":
             raise UsageError(f"run {run_id!r} has ended well; there is nothing to correct")
         self._repl = repl = self._make(self._journal.held.repl)
-        patch = correction.of(recorded, repl.additions)
+        recorded.unwritten = patch = _correction(recorded, repl.additions, source, answer, skip)
         recorded.patch(patch)
-        recorded.unwritten = patch
         decisions = decide(recorded.pending(repl.toolbox, repl.additions), in_flight)
         repl.history.restore(self._journal, self._runs[:place])
-        wrong = [finding for finding in repl.check(patch.source) if finding.severity == "error"]
+        wrong = [finding for finding in repl.check(source) if finding.severity == "error"]
         if wrong:
             raise UsageError(f"the corrected script cannot run: line {wrong[0].line}: {wrong[0].message}")
         return repl, recorded, decisions
@@ -312,25 +298,37 @@ class Recovery(Generic[R]):
         raise UsageError(f"run {run_id!r} cannot be run again: its Repl was reset, or its worker lost, after it")
 
 
-class Correction(Struct, frozen=True, kw_only=True):
-    """A corrected script, and what becomes of calls that cannot be repeated, by their numbers in the Run."""
+def _correction(
+    recorded: RecordedRun, additions: Additions, source: str, answer: Mapping[int, Any], skip: Collection[int]
+) -> Patched:
+    """The correction of this run; raises UsageError where it has no such calls."""
+    numbers = recorded.numbers(additions)
+    wrong = sorted(index for index in {*answer, *skip} if not 0 < index <= len(numbers))
+    if wrong:
+        raise UsageError(f"run {recorded.begin.run!r} has {counted(len(numbers), 'call')}, and no call {wrong[0]}")
+    calls = {call.call: call for call in recorded.every_call()}
+    replies = [decided_reply(calls[numbers[index - 1]], value) for index, value in answer.items()]
+    skipped = [numbers[index - 1] for index in skip]
+    return Patched(run=recorded.begin.run, source=source, skipped=skipped, replies=replies)
 
-    source: str
-    answer: dict[int, Any] = {}
-    """Answers in place of the recorded ones."""
-    skip: tuple[int, ...] = ()
-    """Calls that the corrected script does not make."""
 
-    def of(self, recorded: RecordedRun, additions: Additions) -> Patched:
-        """The correction of this run; raises UsageError where it has no such calls."""
-        numbers = recorded.numbers(additions)
-        wrong = sorted(index for index in {*self.answer, *self.skip} if not 0 < index <= len(numbers))
-        if wrong:
-            raise UsageError(f"run {recorded.begin.run!r} has {counted(len(numbers), 'call')}, and no call {wrong[0]}")
-        pending = {call.call: call for call in recorded.every_call()}
-        replies = [decided_reply(pending[numbers[index - 1]], value) for index, value in self.answer.items()]
-        skipped = [numbers[index - 1] for index in self.skip]
-        return Patched(run=recorded.begin.run, source=self.source, skipped=skipped, replies=replies)
+def run_records(journal: Journal, run_id: str) -> tuple[str, list[list[Record]], list[Record]]:
+    """The Repl of a run, the events before it, and its own records."""
+    repl_id = journal.known(run_id).repl
+    events = journal.read(repl_id)
+    begins = (
+        place
+        for place, event in enumerate(events)
+        if any(isinstance(record, Begin) and record.run == run_id for record in event)
+    )
+    if (place := next(begins, None)) is None:
+        raise UsageError(f"the record of run {run_id!r} is no longer in the journal: its Repl was compacted")
+    rest = (record for event in events[place:] for record in event)
+    return repl_id, events[:place], [*takewhile(lambda record: _is_of(record, run_id), rest)]
+
+
+def _is_of(record: Record, run_id: str) -> bool:
+    return not isinstance(record, Reset) and not (isinstance(record, Begin | End) and record.run != run_id)
 
 
 def _check_language(repl_id: str, environment: Environment | None, language: str) -> None:

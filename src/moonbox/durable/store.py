@@ -9,16 +9,16 @@ import threading
 import weakref
 from contextlib import ExitStack, suppress
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 from zlib import crc32
 
 import msgspec
 from msgspec import Struct
 
-from moonbox.audit.writers import Writer
 from moonbox.durable.backends import PostgresBackend, SqliteBackend
-from moonbox.durable.index import IS_OPEN, JournalFilter, enter, enter_tools, find, find_one, forget, known_run
-from moonbox.durable.records import Begin, End, Patched, Record, decode, encode
+from moonbox.durable.index import IS_OPEN, JournalFilter, enter, enter_tools, find, find_one, forget
+from moonbox.durable.leases import LEASE_SECONDS, Held, InUse, in_words, is_held, this_process
+from moonbox.durable.records import Begin, End, Environment, Patched, Record, Reset, decode, encode
 from moonbox.durable.watch import Watch
 from moonbox.errors import ClosedError, JournalError, UsageError
 
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LEASE_SECONDS = 20.0
-"""A lease that its holder does not renew for so long is lost."""
 WAIT = 30.0
+KEPT_DAYS = 30.0
 DURABILITIES = ("process", "machine")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between two attempts to reach a database that is away
 _PRUNE_SECONDS = 3600.0
@@ -55,21 +54,10 @@ class KnownRepl(Struct, frozen=True, kw_only=True):
     """The process that uses it now, in words; empty where none does."""
 
 
-class InUse(UsageError):
-    """A living process holds the Repl."""
-
-
-class Held(Struct, frozen=True, kw_only=True):
-    """The right to write to one Repl's journal, until another process takes it."""
-
-    repl: str
-    fence: int
-
-
 class Journal:
     """Open it with `open_journal`. Thread-safe; shared by all Repls of a Sandbox."""
 
-    def __init__(self, backend: Backend, *, max_days: float = 0, wait: float = WAIT) -> None:
+    def __init__(self, backend: Backend, *, max_days: float = KEPT_DAYS, wait: float = WAIT) -> None:
         self.backend = backend
         self.wait = wait
         """Seconds that a run waits for a database that is away or full."""
@@ -231,6 +219,35 @@ class Journal:
                 ) from None
         return events
 
+    def drop(self, held: Held, runs: Collection[str], *, resets: bool) -> int:
+        """Take runs from the journal of a Repl; with `resets`, also those before its latest reset. How many there were.
+
+        They stay in the index. What scripts find since then is kept.
+        """
+        gone: set[str] = {*runs}
+        events = self.read(held.repl)
+        latest = max((at for at, event in enumerate(events) if Reset() in event), default=-1) if resets else -1
+        with self.backend.writing() as db:
+            same = f"SELECT 1 FROM repls WHERE id = ? AND fence = ?{self.backend.for_update}"
+            rows = db.rows("SELECT seq, run FROM events WHERE repl = ? ORDER BY seq", (held.repl,))
+            if not db.rows(same, (held.repl, held.fence)) or len(rows) != len(events):
+                raise JournalError(f"the Repl {held.repl!r} was taken over by another process; stop using it")
+            place, dropped = 0, set()
+            for seq, run in rows:
+                kept = events[seq]
+                if seq <= latest or run in gone:
+                    dropped |= {run} - {""}
+                    kept = [record for record in kept if isinstance(record, Environment)]
+                    db.change("DELETE FROM events WHERE repl = ? AND seq = ?", (held.repl, seq))
+                    if kept:
+                        data = encode(kept)
+                        row = (held.repl, place, "", "", 0.0, crc32(data), data)
+                        db.change("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+                else:
+                    db.change("UPDATE events SET seq = ? WHERE repl = ? AND seq = ?", (place, held.repl, seq))
+                place += bool(kept)
+        return len(dropped)
+
     def copy(self, held: Held, source: str, upto: int) -> None:
         """Begin a new Repl's journal with the first events of another, and with its labels."""
         labels = "SELECT labels FROM repls WHERE id = ?"
@@ -305,10 +322,6 @@ class Journal:
             for id, created, language, own, parent, holder, expires, runs in rows
         )
 
-    def language(self, run: str) -> str:
-        """That of a run's Repl."""
-        return self.repls(id=self.find_run(run))[0].language
-
     def count_runs(self) -> int:
         """How many there are."""
         with self.backend.reading() as db:
@@ -324,50 +337,28 @@ class Journal:
         depends = wanted.state in ("running", "interrupted")  # on whether their processes live
         now = self.backend.now()
         with self.backend.reading() as db:
-            rows = find(db, self.backend, wanted, "" if depends else _page(most, skip))
-        found = (known_run(row, is_held=is_held(row[-2], row[-1], now)) for row in rows)
+            found = find(db, self.backend, wanted, "" if depends else _page(most, skip), now)
         if not depends:
             return tuple(found)
         last = None if most is None else skip + most
         return tuple(run for run in found if run.state == wanted.state)[skip:last]
 
-    @overload
-    def known(self, run: str) -> KnownRun: ...
-    @overload
-    def known(self, run: str, *, missing: bool) -> KnownRun | None: ...
-    def known(self, run: str, *, missing: bool = False) -> KnownRun | None:
-        """What is known of a run; raises UsageError where there is none of that id, unless it may be missing."""
+    def known(self, run: str) -> KnownRun:
+        """What is known of a run; raises UsageError where there is none of that id."""
+        if (found := self.look_up(run)) is None:
+            raise UsageError(f"the {self.name} has no run {run!r}; `moonbox runs` lists those that it has")
+        return found
+
+    def look_up(self, run: str) -> KnownRun | None:
+        """The same; None where there is none."""
+        self._release_late()
         now = self.backend.now()
         with self.backend.reading() as db:
-            rows = find_one(db, run)
-        if not rows and not missing:
-            raise UsageError(f"the {self.name} has no run {run!r}; `moonbox runs` lists those that it has")
-        return known_run(rows[0], is_held=is_held(rows[0][-2], rows[0][-1], now)) if rows else None
+            return find_one(db, run, now)
 
     def mark_undone(self, run: str, how: str) -> None:
         """The calls of the run were taken back: `yes`, or `partly`."""
         self.backend.change("UPDATE journal_runs SET undone = ? WHERE id = ?", (how, run))
-
-    def find_run(self, run: str) -> str:
-        """The Repl of the run with that id; raises UsageError where there is none."""
-        return self._run(run)[0]
-
-    def whereabouts(self, run: str) -> tuple[str, bool, bool]:
-        """The Repl of a run, whether the run has ended, and whether a living process uses the Repl."""
-        self._release_late()
-        now, (repl, is_open, holder, expires) = self.backend.now(), self._run(run)
-        return repl, not is_open, is_held(holder, expires, now)
-
-    def _run(self, run: str) -> tuple[str, bool, str, float]:
-        held = (
-            f"SELECT b.repl, b.{IS_OPEN}, r.holder, r.expires FROM journal_runs AS b JOIN repls AS r ON r.id = b.repl"
-        )
-        with self.backend.reading() as db:
-            found = db.rows(f"{held} WHERE b.id = ?", (run,))
-        if not found:
-            raise UsageError(f"the {self.name} has no run {run!r}; `moonbox runs` lists those that it has")
-        repl, is_open, holder, expires = found[0]
-        return repl, bool(is_open), holder, expires
 
     # The end
 
@@ -418,7 +409,7 @@ class Journal:
 
 
 def open_journal(
-    place: Any, *, durability: str = "process", create: bool = True, max_days: float = 0, wait: float = WAIT
+    place: Any, *, durability: str = "process", create: bool = True, max_days: float = KEPT_DAYS, wait: float = WAIT
 ) -> Journal:
     """The journal that `Sandbox(journal=…)` names: a path, `postgresql://…`, or a Journal."""
     if isinstance(place, Journal):
@@ -450,32 +441,3 @@ def _renew(journal: weakref.ref[Journal], closing: threading.Event) -> None:
         del living
         if closing.wait(LEASE_SECONDS / 4):
             return
-
-
-def this_process(journal: str) -> str:
-    """The name under which this process holds leases through one open journal."""
-    return f"{journal} {msgspec.json.encode(Writer.current()).decode()}"
-
-
-def is_held(holder: str, expires: float, now: float) -> bool:
-    """Whether the lease still counts. A dead process loses it at once, where its death can be seen."""
-    if not holder or expires <= now:
-        return False
-    process = _process(holder)
-    return process is None or process.state() != "interrupted"
-
-
-def in_words(holder: str) -> str:
-    """For messages."""
-    process = _process(holder)
-    if process is None:
-        return "another process"
-    return f"process {process.pid}" + ("" if process.state() == "running" else " in another container or machine")
-
-
-def _process(holder: str) -> Writer | None:
-    """None for the name of an earlier version."""
-    try:
-        return msgspec.json.decode(holder.partition(" ")[2], type=Writer)
-    except msgspec.DecodeError:
-        return None

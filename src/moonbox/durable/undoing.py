@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, msgpack
 
-from moonbox.durable.index import OPEN
 from moonbox.durable.recorded import read_runs
+from moonbox.durable.recovery import run_records
 from moonbox.errors import UsageError
 from moonbox.tools.tool import Tool
 
@@ -59,11 +59,11 @@ class Undoing:
         self._id = f"{run_id}-undo"
         self._toolbox = toolbox
         known = journal.known(run_id)
-        if known.state in (*OPEN, "running", "interrupted"):
+        if not known.has_ended:
             raise UsageError(f"run {run_id!r} has not ended ({known.state}): what it goes on to do would not be undone")
         self.tools: dict[str, Tool] = {}
         """The tools that take calls back, under names of their own."""
-        recorded = next(run for run in read_runs(journal.read(known.repl), resets=False) if run.begin.run == run_id)
+        (recorded,) = read_runs([run_records(journal, run_id)[2]])
         replies = {reply.call: reply for group in recorded.answers for reply in group.replies if reply.status}
         asked = [call for call in recorded.every_call() if call.call in replies or call.tool in toolbox]
         steps = [
@@ -102,7 +102,7 @@ class Undoing:
         return result
 
     def _way(self, in_flight: Any, limits: Limits) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
-        earlier = self._journal.known(self._id, missing=True)
+        earlier = self._journal.look_up(self._id)
         steps = self.possible
         if earlier is None:
             given = [{"tool": step.undo, "arguments": step.given} for step in steps]
@@ -112,7 +112,7 @@ class Undoing:
         if earlier.state == "ok":
             self._journal.mark_undone(self._run_id, "partly" if len(steps) < len(self.plan) else "yes")
             raise UsageError(f"run {self._run_id!r} was undone by run {self._id!r}")
-        if earlier.state in (*OPEN, "running", "interrupted"):
+        if not earlier.has_ended:
             return "resume", (self._id, in_flight), {}
         run = read_runs(self._journal.read(earlier.repl), resets=False)[-1]
         calls = [reply for group in run.answers for reply in group.replies if reply.status]

@@ -10,17 +10,16 @@ import secrets
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from msgspec import msgpack
 from msgspec.structs import asdict, replace
 
 from moonbox.durable.journaling import ReplJournal
+from moonbox.durable.leases import Held
 from moonbox.durable.recorded import result_of
-from moonbox.durable.records import Answers, Begin, CallsAsked, End, Reset
-from moonbox.durable.recovery import LiveRepl
-from moonbox.durable.store import Held
+from moonbox.durable.records import Answers, Begin, CallsAsked, End
+from moonbox.durable.recovery import LiveRepl, run_records
 from moonbox.errors import Diverged, UsageError
 from moonbox.runs.call_entry import tool_error
 from moonbox.runs.decisions import Answer
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from moonbox.durable.recorded import Decisions
     from moonbox.durable.records import Record, RecordedReply
     from moonbox.durable.recovery import Recoveries
-    from moonbox.durable.store import Journal
     from moonbox.runs.call_entry import CallEntry, CallResult
     from moonbox.runs.execution import Execution
     from moonbox.runs.inspection import SeenFrame
@@ -308,14 +306,14 @@ class Walks(Generic[R]):
     def go_on(self, moment: Moment, decisions: Decisions) -> Run:
         """Run on in a new Repl of the journal, with these answers and then live."""
         with self._forked(moment) as (held, run_id):
-            return self._recoveries.go_on(held, run_id, decisions, self._make)
+            return self._recoveries.going_on(held, run_id, decisions, self._make).run()
 
     async def ago_on(self, moment: Moment, decisions: Decisions) -> Run:
         """The same, awaited."""
         opened = ExitStack()
         with opened:
             held, run_id = await unbroken(lambda: opened.enter_context(self._forked(moment)))
-            return await self._recoveries.ago_on(held, run_id, decisions, self._make)
+            return await self._recoveries.going_on(held, run_id, decisions, self._make).arun()
 
     @contextmanager
     def _forked(self, moment: Moment) -> Iterator[tuple[Held, str]]:
@@ -377,23 +375,6 @@ class Walks(Generic[R]):
             at=until,
             total=len(asked),
         )
-
-
-def run_records(journal: Journal, run_id: str) -> tuple[str, list[list[Record]], list[Record]]:
-    """The Repl of a run, the events before it, and its own records."""
-    repl_id = journal.find_run(run_id)
-    events = journal.read(repl_id)
-    place = next(
-        place
-        for place, event in enumerate(events)
-        if any(isinstance(record, Begin) and record.run == run_id for record in event)
-    )
-    rest = (record for event in events[place:] for record in event)
-    return repl_id, events[:place], [*takewhile(lambda record: _is_of(record, run_id), rest)]
-
-
-def _is_of(record: Record, run_id: str) -> bool:
-    return not isinstance(record, Reset) and not (isinstance(record, Begin | End) and record.run != run_id)
 
 
 def _stopped(

@@ -175,16 +175,16 @@ class Workbench:
 
     def resume(self, run: str, in_flight: str | None) -> Run:
         """Continue a run of the journal that a crash cut off, with the Sandbox of its language."""
-        return self._sandbox(self._journal.language(run)).resume(run, in_flight)
+        return self._sandbox(self._journal.known(run).language).resume(run, in_flight)
 
     def view(self, run: str, at: int) -> RunView:
         """A run of the journal as it was at its call of that number; UsageError or Diverged where that is not known."""
-        return self._sandbox(self._journal.language(run)).replay(run, until=at)
+        return self._sandbox(self._journal.known(run).language).replay(run, until=at)
 
     def is_recorded(self, run: Run) -> bool:
         """Whether the journal has the run, so that it can be walked."""
         with contextlib.suppress(MoonboxError):
-            return bool(run.calls) and bool(self._journal.find_run(run.id))
+            return bool(run.calls) and self._journal.look_up(run.id) is not None
         return False
 
     @property

@@ -221,11 +221,12 @@ def _journal(config: Config) -> Check:
         journal = open_journal(config, create=False)
         if journal is None:
             return Check("journal", False, "[journal] has neither path nor url: no run is taken down")
-        runs = journal.count_runs()
+        runs, days = journal.count_runs(), journal.max_days
         journal.close()
     except MoonboxError as problem:
         return Check("journal", type(problem) is UsageError, str(problem))  # no file yet: the first run makes it
-    return Check("journal", True, f"{journal.name} can be read: {counted(runs, 'run')}")
+    kept = f"Repls are deleted when they were not used for {days:g} days" if days else "nothing is deleted"
+    return Check("journal", True, f"{journal.name} can be read: {counted(runs, 'run')}; {kept}")
 
 
 def _tool_scripts(config: Config) -> list[Check]:

@@ -106,15 +106,13 @@ def open_journal(config: Config, *, create: bool = True) -> Journal | None:
 
 def read_sandbox(config: Config) -> dict[str, Any]:
     """The arguments of a Sandbox that the section [sandbox] describes."""
-    from moonbox.sandbox.options import check_options, check_required
+    from moonbox.sandbox.options import SandboxOptions, check_options
 
     settings = dict(vars(config.read(SandboxSettings, "sandbox")))
     settings["language"] = settings["language"] or DEFAULT_LANGUAGE
     settings["approve_script"] = settings.pop("scripts") == "approve"
     with in_section(config, "sandbox"):
-        names = ("language", "isolation", "failures", "min_workers", "max_workers")
-        check_options(limits=None, features=settings["lua_features"], **{name: settings[name] for name in names})
-        check_required(settings["require"], settings["isolation"])
+        check_options(SandboxOptions(**settings))
     return settings
 
 

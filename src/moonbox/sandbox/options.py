@@ -5,80 +5,174 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
+from dataclasses import KW_ONLY, dataclass
 from functools import cache
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from moonbox.errors import MissingExtra, UsageError
 from moonbox.failures import FAILURES
+from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
+from moonbox.limits import Limits
+from moonbox.runs.environment import Additions
 from moonbox.runs.options import check_callbacks, check_limits, check_mapping, check_seconds
+from moonbox.runs.services import RecordKeeping, Services, ToolKnowledge
+from moonbox.runs.settings import Settings
 from moonbox.secrets import MIN_SECRET, SecretRedactor
 from moonbox.suggest import unknown
+from moonbox.tools.toolbox import Toolbox
 from moonbox.worker.pool import Pool
 from moonbox.worker.sources import ProcessSource
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from moonbox.audit.metrics import Metrics
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
     from moonbox.audit.telemetry import Telemetry
     from moonbox.cluster.membership import Membership
+    from moonbox.durable.index import KnownRun
     from moonbox.durable.store import Journal
-    from moonbox.runs.decisions import Middleware
-    from moonbox.runs.services import Services
-    from moonbox.runs.settings import Settings
+    from moonbox.failures import Failures
+    from moonbox.runs.call_entry import CallEntry
+    from moonbox.runs.decisions import Middleware, ToolCall
     from moonbox.threads import LoopThread, Threads
     from moonbox.worker.sources import WorkerSource
 
 
-def check_options(
-    *,
-    limits: Any,
-    language: Any,
-    isolation: Any,
-    features: Any,
-    failures: Any,
-    min_workers: Any,
-    max_workers: Any,
-    require: Any = (),
-    seconds: Mapping[str, Any] = MappingProxyType({}),
-    sleep_after: Any = None,
-    has_journal: bool = True,
-    recover: Any = False,
-    cluster: Any = None,
-    metrics: Any = None,
-    context: Any = None,
-    globals: Any = None,
-) -> None:
+@dataclass(frozen=True, eq=False, repr=False)
+class SandboxOptions:
+    """What `Sandbox(…)` takes; see there."""
+
+    tools: Any = ()
+    _: KW_ONLY
+    limits: Limits | None = None
+    language: str = DEFAULT_LANGUAGE
+    isolation: Literal["process", "inline"] | WorkerSource = "process"
+    lua_features: Collection[str] = ()
+    min_workers: int = 1
+    max_workers: int = 256
+    approve: Callable[[ToolCall], Any | Awaitable[Any]] | None = None
+    approve_script: Callable[[ToolCall], Any | Awaitable[Any]] | bool = False
+    middleware: Sequence[Middleware] = ()
+    audit: Sink | str | os.PathLike[str] | None = None
+    redact: Redactor | Iterable[str] | None = None
+    secrets: Mapping[str, str] | None = None
+    require: Collection[str] = ()
+    journal: Journal | str | os.PathLike[str] | None = None
+    durability: Literal["process", "machine"] = "process"
+    cluster: str | None = None
+    node_timeout: float = 5.0
+    sleep_after: float | None = None
+    recover: bool | Callable[[KnownRun], Mapping[str, Any] | None] = False
+    journal_wait: float = 30.0
+    approval_seconds: float = 86_400.0
+    check: bool = True
+    context: Mapping[str, Any] | None = None
+    globals: Mapping[str, Any] | None = None
+    failures: Failures = "return"
+    allow_nan: bool = False
+    telemetry: Any = None
+    metrics: Metrics | None = None
+    on_call: Callable[[CallEntry], None] | None = None
+    on_output: Callable[[str], None] | None = None
+
+
+P = ParamSpec("P")
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+def made_with(options: Callable[P, T]) -> Callable[[Callable[[S, T], None]], Callable[Concatenate[S, P], None]]:
+    """For an `__init__` that takes what `options` takes, and gets it as one value."""
+
+    def change(init: Callable[[S, T], None]) -> Callable[Concatenate[S, P], None]:
+        def __init__(self: S, /, *args: P.args, **named: P.kwargs) -> None:
+            init(self, options(*args, **named))
+
+        __init__.__wrapped__ = options.__init__  # type: ignore[attr-defined]  # for inspect.signature
+        return __init__
+
+    return change
+
+
+def check_options(options: SandboxOptions) -> None:
     """Raise UsageError where an option of a Sandbox is wrong."""
-    check_limits(limits)
-    _check_language(language, features)
+    check_limits(options.limits)
+    _check_language(options.language, options.lua_features)
+    isolation, has_journal, approve_script = options.isolation, options.journal is not None, options.approve_script
     if isolation not in ("process", "inline") and not hasattr(isolation, "spawn"):
         raise UsageError(f'isolation must be "process" or "inline", not {isolation!r}')
-    if failures not in FAILURES:
-        raise UsageError(f"failures must be 'return' or 'raise', not {failures!r}")
-    for name, value, least in (("min_workers", min_workers, 0), ("max_workers", max_workers, 1)):
+    if options.failures not in FAILURES:
+        raise UsageError(f"failures must be 'return' or 'raise', not {options.failures!r}")
+    for name, least in (("min_workers", 0), ("max_workers", 1)):
+        value = getattr(options, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}")
-    if min_workers > max_workers:
-        raise UsageError(f"min_workers ({min_workers}) must not be more than max_workers ({max_workers})")
-    check_required(require, isolation)
-    for name, given in seconds.items():
-        check_seconds(name, given)
-    if sleep_after is not None:
-        check_seconds("sleep_after", sleep_after)
-        if not has_journal:
-            raise UsageError('sleep_after needs a journal, from which a Repl is restored: add journal="state.db"')
-    if not isinstance(recover, bool):
-        check_callbacks(recover=recover)
-    if recover and not has_journal:
+    if options.min_workers > options.max_workers:
+        raise UsageError(
+            f"min_workers ({options.min_workers}) must not be more than max_workers ({options.max_workers})"
+        )
+    _check_required(options.require, isolation)
+    for name in (
+        "approval_seconds",
+        "journal_wait",
+        "node_timeout",
+        *["sleep_after"] * (options.sleep_after is not None),
+    ):
+        check_seconds(name, getattr(options, name))
+    if options.sleep_after is not None and not has_journal:
+        raise UsageError('sleep_after needs a journal, from which a Repl is restored: add journal="state.db"')
+    if options.recover and not has_journal:
         raise UsageError('recover needs a journal, whose runs it continues: add journal="state.db"')
-    if cluster is not None and isolation != "process":
+    if options.cluster is not None and isolation != "process":
         raise UsageError(f"on a cluster, isolation must be 'process', not {isolation!r}")
-    if metrics is not None and not hasattr(metrics, "watch"):
-        raise UsageError(f"metrics must be a Metrics value, not {metrics!r}")
-    check_mapping("context", {} if context is None else context)
-    check_mapping("globals", {} if globals is None else globals)
+    if options.metrics is not None and not hasattr(options.metrics, "watch"):
+        raise UsageError(f"metrics must be a Metrics value, not {options.metrics!r}")
+    for name in ("context", "globals"):
+        check_mapping(name, {} if getattr(options, name) is None else getattr(options, name))
+    check_callbacks(
+        approve=options.approve,
+        approve_script=None if isinstance(approve_script, bool) else approve_script,
+        recover=None if isinstance(options.recover, bool) else options.recover,
+        on_call=options.on_call,
+        on_output=options.on_output,
+    )
+
+
+def settings_of(options: SandboxOptions) -> Settings:
+    """What runs depend on."""
+    limits = options.limits or Limits()
+    return Settings(
+        toolbox=Toolbox.of(options.tools),
+        limits=limits,
+        language=language_named(options.language),
+        features=frozenset(options.lua_features),
+        context=dict(options.context or {}),
+        allow_nan=options.allow_nan,
+        failures=options.failures,
+        approve=options.approve,
+        approve_script=options.approve_script,
+        approval_seconds=options.approval_seconds,
+        middleware=check_middleware(options.middleware),
+        run_options={"limits": limits, "on_call": options.on_call, "on_output": options.on_output},
+        check=bool(options.check),
+        additions=Additions.standard(waits=options.journal is not None),
+    )
+
+
+def services_of(options: SandboxOptions, settings: Settings) -> Services:
+    """What runs share; `open_parts` adds the rest."""
+    return Services(
+        tools=ToolKnowledge(settings.language, settings.toolbox.learned),
+        records=RecordKeeping(
+            secrets=_open_secrets(options.secrets),
+            redactor=_open_redactor(options.redact, options.secrets),
+            metrics=options.metrics,
+        ),
+        telemetry=_open_telemetry(options.telemetry),
+    )
 
 
 def _check_language(language: Any, features: Any) -> None:
@@ -105,7 +199,7 @@ def check_middleware(middleware: Any) -> tuple[Middleware, ...]:
     return tuple(layers)
 
 
-def check_required(require: Any, isolation: Any) -> None:
+def _check_required(require: Any, isolation: Any) -> None:
     """Raise UsageError where layers of the jail are required that there are not."""
     if not require:
         return
@@ -120,7 +214,7 @@ def check_required(require: Any, isolation: Any) -> None:
         raise UsageError('isolation="inline" has no jail: no layer can be required of it')
 
 
-def open_sink(audit: Any) -> Sink | None:
+def _open_sink(audit: Any) -> Sink | None:
     """The sink that `Sandbox(audit=…)` names."""
     if audit is None or hasattr(audit, "write"):
         return audit  # type: ignore[no-any-return]  # recognised by its method: a Sink is a protocol
@@ -132,7 +226,7 @@ def open_sink(audit: Any) -> Sink | None:
     return sinks.open_sink(audit)
 
 
-def open_redactor(redact: Any, secrets: Mapping[str, str] | None = None) -> Redactor | None:
+def _open_redactor(redact: Any, secrets: Mapping[str, str] | None = None) -> Redactor | None:
     """The redactor that `Sandbox(redact=…, secrets=…)` describes."""
     if redact is None and not secrets:
         return None
@@ -145,7 +239,7 @@ def open_redactor(redact: Any, secrets: Mapping[str, str] | None = None) -> Reda
     return plain.with_secrets(texts) if texts else plain
 
 
-def open_secrets(secrets: Mapping[str, str] | None) -> SecretRedactor | None:
+def _open_secrets(secrets: Mapping[str, str] | None) -> SecretRedactor | None:
     """What replaces the values that `Sandbox(secrets=…)` names; None where there are none."""
     if secrets is None:
         return None
@@ -154,7 +248,7 @@ def open_secrets(secrets: Mapping[str, str] | None) -> SecretRedactor | None:
     return SecretRedactor(secrets) or None
 
 
-def open_telemetry(telemetry: Any) -> Telemetry | None:
+def _open_telemetry(telemetry: Any) -> Telemetry | None:
     """The telemetry that `Sandbox(telemetry=…)` asks for."""
     if telemetry is not True:
         if telemetry and not hasattr(telemetry, "start_run"):
@@ -169,19 +263,7 @@ def open_telemetry(telemetry: Any) -> Telemetry | None:
 
 
 def open_parts(
-    settings: Settings,
-    services: Services,
-    isolation: Any,
-    *,
-    audit: Any,
-    journal: Any,
-    durability: Any,
-    journal_wait: float,
-    cluster: str | None,
-    node_timeout: float,
-    min_workers: int,
-    max_workers: int,
-    require: tuple[str, ...],
+    options: SandboxOptions, settings: Settings, services: Services
 ) -> tuple[Journal | None, ProcessSource | None]:
     """Open the trail, the journal and the pool of a Sandbox: what a later one's failure closes again.
 
@@ -189,21 +271,22 @@ def open_parts(
     """
     kept: Journal | None = None
     with ExitStack() as opened:
-        services.records.sink = sink = open_sink(audit)
-        if sink is not None and sink is not audit:
+        services.records.sink = sink = _open_sink(options.audit)
+        if sink is not None and sink is not options.audit:
             opened.callback(sink.close)
-        if journal is not None:
+        if options.journal is not None:
             from moonbox.durable.store import open_journal  # loads SQLite
 
-            kept = open_journal(journal, durability=durability, wait=journal_wait)
-            if kept is not journal:
+            kept = open_journal(options.journal, durability=options.durability, wait=options.journal_wait)
+            if kept is not options.journal:
                 opened.callback(kept.close)
-        if cluster is not None:
+        if options.cluster is not None:
             from moonbox.cluster.membership import Membership
 
-            services.cluster = Membership(cluster, node_timeout)
-        source, zygote = open_source(isolation, settings, services.cluster)
-        services.pool = pool = Pool(source, spares=min_workers, most=max_workers, require=require)
+            services.cluster = Membership(options.cluster, options.node_timeout)
+        source, zygote = _open_source(options.isolation, settings, services.cluster)
+        require = tuple(options.require)
+        services.pool = pool = Pool(source, spares=options.min_workers, most=options.max_workers, require=require)
         if require:
             opened.callback(pool.close)
             pool.prime()  # raises where the jail lacks a layer
@@ -211,7 +294,7 @@ def open_parts(
     return kept, zygote
 
 
-def open_source(
+def _open_source(
     isolation: Any, settings: Settings, cluster: Membership | None
 ) -> tuple[WorkerSource, ProcessSource | None]:
     """Where workers come from; the second is the same where it is a zygote of this machine."""

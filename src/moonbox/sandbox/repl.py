@@ -241,6 +241,14 @@ class Repl(Closing):
                 history.release()
         return True
 
+    def compact(self) -> int:
+        """Drop from the journal the runs without which its globals are the same, where that can be proved: how many.
+
+        They stay in lists, and can no longer be replayed, patched or undone.
+        """
+        with self._turns.taken():
+            return self.history.compact()
+
     @property
     def history(self) -> ReplHistory:
         """Its recorded runs; raises UsageError where its Sandbox has no journal."""

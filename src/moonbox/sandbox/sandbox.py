@@ -6,55 +6,48 @@ import os
 import weakref
 from contextlib import closing, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from moonbox.closing import Closing
 from moonbox.errors import ClosedError, MoonboxError, UsageError
-from moonbox.languages.registry import DEFAULT_LANGUAGE
-from moonbox.languages.registry import language as language_named
-from moonbox.limits import Limits
-from moonbox.runs.environment import Additions
 from moonbox.runs.options import RunOptions, check_callbacks
-from moonbox.runs.services import RecordKeeping, Services, ToolKnowledge
-from moonbox.runs.settings import Settings
 from moonbox.sandbox.options import (
+    SandboxOptions,
     check_middleware,
     check_options,
     close_parts,
     load_checker,
+    made_with,
     open_parts,
-    open_redactor,
-    open_secrets,
-    open_telemetry,
+    services_of,
+    settings_of,
 )
 from moonbox.sandbox.repls import Repls
-from moonbox.tools.toolbox import Toolbox
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping
     from concurrent.futures import Future
     from typing import Unpack
 
     from moonbox.audit.metrics import Metrics
     from moonbox.audit.records import Run
-    from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
     from moonbox.cluster.membership import Membership
     from moonbox.durable.index import KnownRun
     from moonbox.durable.recorded import InterruptedRun, RecordedRun
-    from moonbox.durable.recovery import Correction, Recoveries
+    from moonbox.durable.recovery import Recoveries
     from moonbox.durable.store import Journal
     from moonbox.durable.undoing import Undoing, Undone, UndoStep
     from moonbox.durable.views import RunView
     from moonbox.failures import Failures
-    from moonbox.runs.call_entry import CallEntry
-    from moonbox.runs.decisions import Answer, Middleware, ToolCall
+    from moonbox.limits import Limits
+    from moonbox.runs.decisions import Answer, Middleware
     from moonbox.runs.direct import DirectCall
     from moonbox.runs.docs import Docs
     from moonbox.sandbox.repl import Repl
+    from moonbox.tools.toolbox import Toolbox
     from moonbox.worker.pool import PoolCounts
-    from moonbox.worker.sources import WorkerSource
 
 
 _NO_OPTIONS: RunOptions = {}
@@ -97,145 +90,54 @@ class Sandbox(Closing):
     on_output      called with what a script prints, while it runs
     """
 
-    def __init__(
-        self,
-        tools: Any = (),
-        *,
-        limits: Limits | None = None,
-        language: str = DEFAULT_LANGUAGE,
-        isolation: Literal["process", "inline"] | WorkerSource = "process",
-        lua_features: Collection[str] = (),
-        min_workers: int = 1,
-        max_workers: int = 256,
-        approve: Callable[[ToolCall], Any | Awaitable[Any]] | None = None,
-        approve_script: Callable[[ToolCall], Any | Awaitable[Any]] | bool = False,
-        middleware: Sequence[Middleware] = (),
-        audit: Sink | str | os.PathLike[str] | None = None,
-        redact: Redactor | Iterable[str] | None = None,
-        secrets: Mapping[str, str] | None = None,
-        require: Collection[str] = (),
-        journal: Journal | str | os.PathLike[str] | None = None,
-        durability: Literal["process", "machine"] = "process",
-        cluster: str | None = None,
-        node_timeout: float = 5.0,
-        sleep_after: float | None = None,
-        recover: bool | Callable[[KnownRun], Mapping[str, Any] | None] = False,
-        journal_wait: float = 30.0,
-        approval_seconds: float = 86_400.0,
-        check: bool = True,
-        context: Mapping[str, Any] | None = None,
-        globals: Mapping[str, Any] | None = None,
-        failures: Failures = "return",
-        allow_nan: bool = False,
-        telemetry: Any = None,
-        metrics: Metrics | None = None,
-        on_call: Callable[[CallEntry], None] | None = None,
-        on_output: Callable[[str], None] | None = None,
-    ) -> None:
-        check_options(
-            limits=limits,
-            language=language,
-            isolation=isolation,
-            features=lua_features,
-            failures=failures,
-            min_workers=min_workers,
-            max_workers=max_workers,
-            require=require,
-            seconds={
-                "approval_seconds": approval_seconds,
-                "journal_wait": journal_wait,
-                "node_timeout": node_timeout,
-            },
-            sleep_after=sleep_after,
-            has_journal=journal is not None,
-            recover=recover,
-            cluster=cluster,
-            metrics=metrics,
-            context=context,
-            globals=globals,
-        )
-        asked = None if isinstance(approve_script, bool) else approve_script
-        check_callbacks(approve=approve, approve_script=asked, on_call=on_call, on_output=on_output)
-        limits, spoken = limits or Limits(), language_named(language)
-        self._settings = settings = Settings(
-            toolbox=Toolbox.of(tools),
-            limits=limits,
-            language=spoken,
-            features=frozenset(lua_features),
-            context=dict(context or {}),
-            allow_nan=allow_nan,
-            failures=failures,
-            approve=approve,
-            approve_script=approve_script,
-            approval_seconds=approval_seconds,
-            middleware=check_middleware(middleware),
-            run_options={"limits": limits, "on_call": on_call, "on_output": on_output},
-            check=bool(check),
-        )
-        self._services = services = Services(
-            tools=ToolKnowledge(spoken, settings.toolbox.learned),
-            records=RecordKeeping(
-                secrets=open_secrets(secrets), redactor=open_redactor(redact, secrets), metrics=metrics
-            ),
-            telemetry=open_telemetry(telemetry),
-        )
-        if journal is not None:
-            settings.additions = Additions.standard(waits=True)
-        for name, value in (globals or {}).items():
+    @made_with(SandboxOptions)
+    def __init__(self, options: SandboxOptions) -> None:
+        check_options(options)
+        self._settings = settings = settings_of(options)
+        self._services = services = services_of(options, settings)
+        for name, value in (options.globals or {}).items():
             self.define(name, value)
-        self.isolation = isolation
-        self.require: tuple[str, ...] = tuple(require)
+        self.isolation = options.isolation
+        self.require: tuple[str, ...] = tuple(options.require)
         """Layers of the jail without which it does not start."""
-        self.max_workers: int = max_workers
+        self.max_workers: int = options.max_workers
         self.toolbox: Toolbox = settings.toolbox
-        self.limits: Limits = limits
-        self.language: str = spoken.name
+        self.limits: Limits = settings.limits
+        self.language: str = settings.language.name
         self.lua_features: frozenset[str] = settings.features
         self.context: Mapping[str, Any] = settings.context
-        self.allow_nan: bool = allow_nan
-        self.failures: Failures = failures
-        self.metrics: Metrics | None = metrics
+        self.allow_nan: bool = options.allow_nan
+        self.failures: Failures = options.failures
+        self.metrics: Metrics | None = options.metrics
         """What counts its runs and calls, if anything does."""
         self.closed: bool = False
         """Whether it was closed."""
         self._repl_class: type[Repl] | None = None
-        kept, self._zygote = open_parts(
-            settings,
-            services,
-            isolation,
-            audit=audit,
-            journal=journal,
-            durability=durability,
-            journal_wait=journal_wait,
-            cluster=cluster,
-            node_timeout=node_timeout,
-            min_workers=min_workers,
-            max_workers=max_workers,
-            require=self.require,
-        )
-        self._recoveries: Recoveries[Repl] | None = None
-        if kept is not None:
-            from moonbox.durable.recovery import Recoveries
-
-            self._recoveries = Recoveries(kept, settings)
-        self._recover = recover
+        journal, self._zygote = open_parts(options, settings, services)
         self._repls = Repls(services.pool, services.cluster)
-        if metrics is not None:
-            metrics.watch(self._repls)
+        if options.metrics is not None:
+            options.metrics.watch(self._repls)
         if services.cluster is not None:
             services.cluster.figures = self._repls
-        if sleep_after is not None:
-            self._repls.put_to_sleep(sleep_after)
-        if recover and kept is not None:
-            from moonbox.durable.recovering import Recoverer
-
-            Recoverer(kept, weakref.ref(self))
+        if options.sleep_after is not None:
+            self._repls.put_to_sleep(options.sleep_after)
+        self._recover = options.recover
+        self._recoveries = None if journal is None else self._open_recoveries(journal)
         # Also without a call of `close`: at exit, while threads still run, which is before __del__ would be called.
         # Not given what holds callbacks: they may hold the Sandbox, which would then live for ever.
-        self._close_records = weakref.finalize(self, close_parts, services.pid, services.records.sink, kept)
+        self._close_records = weakref.finalize(self, close_parts, services.pid, services.records.sink, journal)
         self._shut_down = weakref.finalize(
             self, close_parts, services.pid, services.pool, services.threads, services.loop
         )
+
+    def _open_recoveries(self, journal: Journal) -> Recoveries[Repl]:
+        from moonbox.durable.recovery import Recoveries
+
+        if self._recover:
+            from moonbox.durable.recovering import Recoverer
+
+            Recoverer(journal, weakref.ref(self))
+        return Recoveries(journal, self._settings)
 
     def __repr__(self) -> str:
         about = f"{self.language}, {counted(len(self.toolbox), 'tool')}"
@@ -420,13 +322,13 @@ class Sandbox(Closing):
         it, InDoubt is raised and nothing happens. A run that had ended gives its record again; no tool is invoked.
         The options are those of `repl`, such as the `context` of the calls that follow, which is not in the journal.
         """
-        return self._recorded().resume(run_id, in_flight, self._maker(options))
+        return self._recorded().resuming(run_id, in_flight, self._maker(options)).run()
 
     async def aresume(
         self, run_id: str, in_flight: Any = None, *, make: Callable[[str], Repl] | None = None, **options: Any
     ) -> Run:
         """The same, awaited. `make` makes the Repl of that id, instead of `repl` with the options."""
-        return await self._recorded().aresume(run_id, in_flight, make or self._maker(options))
+        return await self._recorded().resuming(run_id, in_flight, make or self._maker(options)).arun()
 
     def patch(
         self,
@@ -445,8 +347,7 @@ class Sandbox(Closing):
         the call in the Run, and `skip` numbers of calls that the corrected script does not make. `in_flight` and the
         options are those of `resume`.
         """
-        correction = self._correction(source, answer, skip)
-        return self._recorded().patch(run_id, correction, in_flight, self._maker(options))
+        return self._recorded().patching(run_id, source, in_flight, self._maker(options), answer, skip).run()
 
     async def apatch(
         self,
@@ -459,8 +360,7 @@ class Sandbox(Closing):
         **options: Any,
     ) -> Run:
         """The same, awaited."""
-        correction = self._correction(source, answer, skip)
-        return await self._recorded().apatch(run_id, correction, in_flight, self._maker(options))
+        return await self._recorded().patching(run_id, source, in_flight, self._maker(options), answer, skip).arun()
 
     def undo_plan(self, run_id: str) -> tuple[UndoStep, ...]:
         """The calls of a run that have changed something, the latest first, and how `undo` takes each back."""
@@ -496,15 +396,6 @@ class Sandbox(Closing):
         twin._close_records.detach()  # trail and journal are those of this Sandbox
         return twin
 
-    def _correction(self, source: str, answer: Mapping[int, Any] | None, skip: Collection[int]) -> Correction:
-        from moonbox.durable.recovery import Correction
-        from moonbox.runs.runner import not_a_script
-
-        self._recorded()  # raises where there is no journal
-        if not isinstance(source, str):
-            raise not_a_script(source)
-        return Correction(source=source, answer=dict(answer or {}), skip=tuple(skip))
-
     def in_doubt(self, recorded: RecordedRun) -> bool:
         """Whether the run has calls that may have been made, and that its tools do not allow to repeat."""
         pending = recorded.pending(self.toolbox, self._settings.additions)
@@ -517,8 +408,8 @@ class Sandbox(Closing):
 
     def continue_run(self, run_id: str, options: dict[str, Any]) -> Future[Run]:
         """Continue it on the Sandbox's own event loop, until it ends or begins to wait."""
-        recorded, make = self._recorded(), self._maker(options)
-        return self._services.loop.submit(lambda: recorded.aresume(run_id, None, make, leaves=True))
+        continuation = self._recorded().resuming(run_id, None, self._maker(options))
+        return self._services.loop.submit(lambda: continuation.arun(leaves=True))
 
     @overload
     def replay(self, run_id: str) -> Run: ...
@@ -549,9 +440,9 @@ class Sandbox(Closing):
             return Walks(recoveries, look, self._maker({})).view(run_id, until)
         if source is not None:
             return recoveries.replay(run_id, source, look)
-        if not recoveries.journal.whereabouts(run_id)[1]:  # beyond the end of its record, it would call tools
+        if not recoveries.journal.known(run_id).has_ended:  # beyond the end of its record, it would call tools
             raise UsageError(f"run {run_id!r} has not ended; resume({run_id!r}) continues a run that was cut off")
-        return recoveries.resume(run_id, None, look)
+        return recoveries.resuming(run_id, None, look).run()
 
     async def areplay(self, run_id: str, source: str | None = None, *, until: int | None = None) -> Any:
         """The same, awaited."""

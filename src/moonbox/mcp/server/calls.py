@@ -226,8 +226,8 @@ class OpenCalls:
     async def runs_elsewhere(self, id: str) -> bool:
         """Whether the script has not ended, and a living process has its Repl."""
         assert self._journal is not None
-        _, ended, in_use = await in_thread(self._journal.whereabouts, id)
-        return in_use and not ended
+        known = await in_thread(self._journal.known, id)
+        return known.in_use and not known.has_ended
 
     async def stop_given_up(self) -> None:
         """Stop the scripts whose handle another front end has dropped: it has given the result, or cancelled them."""
