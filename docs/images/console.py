@@ -25,6 +25,7 @@ ROOT = HERE.parents[1]
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars"]
 DESK = {"viewport": {"width": 1280, "height": 880}}
 PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True}
+SCRIPT = (ROOT / "examples" / "console.lua").read_text(encoding="utf-8")
 KNOWLEDGE = """[knowledge]
 path = "knowledge.db"
 
@@ -43,6 +44,7 @@ def main() -> None:
         page.goto(address)
         state = context.storage_state()
         story(page)
+        tour(page)
         take_all(browser, page.url.split("/console/")[0], state)
         browser.close()
 
@@ -65,6 +67,35 @@ def story(page: Page) -> None:
         page.wait_for_selector('#playground[data-state="idle"]')
 
 
+def tour(page: Page) -> None:
+    """The pictures of the tour: a run, a question that is denied, and the failed run that is walked and goes on."""
+    page.locator("#editor textarea").fill(SCRIPT)
+    page.click("#run")
+    page.wait_for_selector(".question")
+    save(page, "tour-1-asked")
+    page.get_by_role("button", name="Deny…").click()
+    page.get_by_label("Reason for the script").fill("not before Friday")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#status.bad")
+    save(page, "tour-2-failed")
+    page.goto(page.url.split("/playground")[0] + "/runs")
+    page.locator("td.title a").first.click()
+    page.get_by_label("Call", exact=True).press("ArrowLeft")
+    page.get_by_text("Change this answer and go on from here").wait_for()
+    save(page, "tour-3-walked")
+    page.get_by_text("Change this answer and go on from here").click()
+    page.get_by_label("Kind of answer").select_option("value")
+    page.get_by_label("Answer", exact=True).fill('"paid, on Friday"')
+    page.get_by_role("button", name="Go on, live").click()
+    page.get_by_role("link", name="Compare it with this one").wait_for()
+    page.locator(".fork").scroll_into_view_if_needed()
+    page.evaluate("scrollBy(0, document.querySelector('.fork').getBoundingClientRect().top - 420)")
+    save(page, "tour-4-other-answer")
+    page.get_by_role("link", name="Compare it with this one").click()
+    page.wait_for_selector("#compared .tree")
+    save(page, "tour-5-compared")
+
+
 def take_all(browser: Browser, home: str, state: Any) -> None:
     """Every view in light and dark, and the main ones on a phone."""
     for look in ("light", "dark"):
@@ -73,6 +104,9 @@ def take_all(browser: Browser, home: str, state: Any) -> None:
             page.locator("td.title a").last.click()
             page.wait_for_selector(".tl-row")
             save(page, f"run-{look}")
+            page.get_by_label("Call", exact=True).press("ArrowLeft")
+            page.wait_for_selector(".fork")
+            save(page, f"moment-{look}")
             take(page, home, "tools", f"tools-{look}")
             take(page, home, "knowledge?q=approval", f"knowledge-{look}")
             take(page, home, "doctor?wait=1", f"doctor-{look}")
@@ -80,7 +114,7 @@ def take_all(browser: Browser, home: str, state: Any) -> None:
                 take(page, home, "playground", "playground-dark")
     with window(browser, state, color_scheme="dark", **PHONE) as page:
         page.goto(f"{home}/console/playground")
-        page.locator("#editor textarea").fill((ROOT / "examples" / "console.lua").read_text(encoding="utf-8"))
+        page.locator("#editor textarea").fill(SCRIPT)
         page.click("#run")
         page.wait_for_selector(".question")
         page.goto(f"{home}/console/approvals")
@@ -89,6 +123,9 @@ def take_all(browser: Browser, home: str, state: Any) -> None:
         page.get_by_role("button", name="Allow", exact=False).first.click()
         page.wait_for_selector(".question", state="detached")
         take(page, home, "runs", "phone-runs")
+        page.locator("#runs a").first.click()
+        page.wait_for_selector(".tl-row")
+        save(page, "phone-run")
 
 
 def take(page: Page, home: str, view: str, name: str) -> None:
@@ -122,6 +159,7 @@ def console() -> Iterator[str]:
         examples = ROOT / "examples"
         tools = [f"--tools={examples / name}" for name in ("demo.py", "payments.py")]
         command = [*moonbox, "console", str(examples / "console.lua"), *tools, "--no-browser", "--port", "0"]
+        command += ["--journal", "console.db"]
         with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as process:
             timer = threading.Timer(60, process.kill)
             timer.start()

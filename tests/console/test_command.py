@@ -8,10 +8,12 @@ import shlex
 import shutil
 import signal
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import expect
+
+from tests.programs import program
 
 from ..cli.test_console import EXAMPLES, started
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from .conftest import Visitor
 
 ROOT = EXAMPLES.parent
+TOOLS = [f"--tools={EXAMPLES / name}" for name in ("demo.py", "payments.py")]
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
@@ -79,6 +82,34 @@ def test_run_answer_change_and_stop(visitor: Visitor, tmp_path: Path) -> None:
         expect(page.locator(".tl-row")).to_have_count(4)
         expect(page.locator("#playground")).to_have_attribute("data-state", "idle")
         interrupt(process, visitor)
+
+
+def test_a_failed_run_of_the_demo_is_walked_and_goes_on_with_another_answer(visitor: Visitor, tmp_path: Path) -> None:
+    with made(tmp_path, visitor) as (process, page):
+        run(page)
+        page.get_by_role("button", name="Deny…").click()
+        page.get_by_label("Reason for the script").fill("too much")
+        page.keyboard.press("Enter")
+        page.get_by_role("link", name="Open the record").click()
+        page.get_by_label("Call", exact=True).press("ArrowLeft")
+        moment = page.get_by_role("region", name="At this call")
+        expect(moment).to_contain_text("At call 7: pay_back")
+        expect(moment).to_contain_text("a person declined this call: too much")
+        id = page.url.rpartition("/")[2].partition("?")[0]
+        moment.get_by_text("Change this answer and go on from here").click()
+        moment.get_by_label("Kind of answer").select_option("value")
+        moment.get_by_label("Answer", exact=True).fill('"paid later"')
+        moment.get_by_role("button", name="Go on, live").click()
+        expect(moment.locator(".fork")).to_contain_text("paid later")
+        moment.get_by_role("link", name="Compare it with this one").click()
+        expect(page.get_by_role("region", name="Calls").first).to_contain_text("The first difference: call 7")
+        interrupt(process, visitor)
+    replay = program("-m", "moonbox", "replay", id, "--at", "7", "--journal", ".venv/console.db", *TOOLS)
+    options: Any = {"cwd": tmp_path, "env": {**os.environ, "MOONBOX_HOME": str(tmp_path)}, "text": True, "check": True}
+    shown = subprocess.run([*replay, "--show", "locals"], stdout=subprocess.PIPE, **options).stdout
+    assert "pay_back" in shown and "totals" in shown
+    answer = ["--answer", '7="paid on Friday"', "--dry"]
+    assert "paid on Friday" in subprocess.run([*replay, *answer], stdout=subprocess.PIPE, **options).stdout
 
 
 @pytest.mark.parametrize("script", ["while true do end", "return tools.pay_back{employee_id = 1, cents = 1}"])

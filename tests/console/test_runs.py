@@ -343,6 +343,20 @@ def test_a_timeline_of_many_calls_has_the_rows_in_sight(visitor: Visitor) -> Non
         assert rows.count() < 60
 
 
+def test_recorded_calls_of_a_fork_come_right_before_it(visitor: Visitor, console: Console) -> None:
+    page = visitor.enter(console, "runs")
+    moved = page.evaluate(
+        """async () => {
+          const module = document.querySelector("script[type=module]").src.replace(/[^/]+$/, "axis.js");
+          const {together} = await import(module);
+          const call = (started, duration, status = "ok") => ({started, duration, queued: 1, status});
+          const calls = [call(10, 2), call(14, 3), call(100, 1), call(20, 0, "in_flight")];
+          return together(calls, 100).map(({started}) => started);
+        }"""
+    )
+    assert moved == [92, 96, 100, 20]
+
+
 def test_labels_are_on_the_pages_without_a_browser() -> None:
     sink = MemorySink()
     sink.write(replace(record(7), labels={"user": "<ann>"}))

@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 
 from moonbox import Tool
 from moonbox.config.mcp import ServerSettings
+from moonbox.console.pages import passage
 from moonbox.knowledge import Item, KnowledgeBase
 from moonbox.mcp.upstreams.login import LoginStore
 from moonbox.mcp.upstreams.manager import Upstreams
@@ -206,6 +207,11 @@ def test_knowledge_is_searched_with_marked_words(visitor: Visitor, console: Cons
     expect(page.get_by_role("alert")).to_be_visible()
 
 
+def test_passages_have_no_marks_of_markdown() -> None:
+    found = passage("# Refunds ## By \ue000hand\ue001 ```python pay(`a`) **now** C# #1")
+    assert found == [(False, "Refunds By "), (True, "hand"), (False, "  pay(a) now C# #1")]
+
+
 def test_the_doctor_says_what_each_layer_means(visitor: Visitor, console: Console) -> None:
     page = visitor.enter(console, "doctor")
     jail = page.get_by_role("region", name="The workers' jail").first
@@ -290,8 +296,8 @@ def test_a_call_that_needs_approval_is_answered_on_its_page(visitor: Visitor, co
     page.reload()
     expect(row.get_by_role("link", name="waits for you")).to_be_visible()
     page.go_back()
-    expect(page.get_by_label("order_id")).to_have_value("3")
-    expect(page.get_by_label("amount")).to_have_value("2")
+    expect(page.get_by_label("order_id", exact=True)).to_have_value("3")
+    expect(page.get_by_label("amount", exact=True)).to_have_value("2")
     page.locator("#asked").get_by_role("button", name="Allow").click()
     page.locator("#result").get_by_role("link", name="Open the record of this call").click()
     expect(page.locator("#values")).to_contain_text("refunded 2.00 for order 3")

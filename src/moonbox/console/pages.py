@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ _PATIENCE = 0.1
 _MOST_REPLS = 500
 _ANSWER_CHARS = 20_000
 _DOCUMENT_CHARS = 20_000
+_MARKDOWN = re.compile(r"```\w*|`|\*\*|(?<!\S)#{1,6}\s")
 _MARKS = ("\ue000", "\ue001")
 """Around the found words of a passage: characters for private use, which documents hardly have."""
 
@@ -294,6 +296,7 @@ def _figure(name: str, a: float, b: float) -> dict[str, str]:
     """A row of the comparison: both values and how much they differ."""
     label, text = _FIGURES[name]
     change = "" if a == b else f"{(b - a) / a:+.0%}" if a else "new"
+    change = "" if change in ("+0%", "-0%") else change
     return {"label": label, "a": text(a), "b": text(b), "change": change}
 
 
@@ -320,7 +323,7 @@ def _search(base: Any, query: str, mode: str, source: str | None) -> list[dict[s
                 "source": hit.source,
                 "source_id": hit.source_id,
                 "url": _safe_url(hit.source_url),
-                "snippet": _passage(hit.snippet),
+                "snippet": passage(hit.snippet),
                 "chunks": chunks,
                 "cut": room <= 0,
             }
@@ -328,10 +331,10 @@ def _search(base: Any, query: str, mode: str, source: str | None) -> list[dict[s
     return hits
 
 
-def _passage(snippet: str) -> list[tuple[bool, str]]:
-    """The parts of a snippet, and which of them were found."""
+def passage(snippet: str) -> list[tuple[bool, str]]:
+    """The parts of a snippet without marks of Markdown, and which of them were found."""
     parts: list[tuple[bool, str]] = []
-    for piece in snippet.split(_MARKS[0]):
+    for piece in _MARKDOWN.sub("", snippet).split(_MARKS[0]):
         match, mark, rest = piece.partition(_MARKS[1])
         parts += [(True, match), (False, rest)] if mark else [(False, piece)]
     return [part for part in parts if part[1]]

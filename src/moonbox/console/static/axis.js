@@ -18,6 +18,14 @@ export function spans(call, now, asks) {
   return { wait: [started, worked], work: [worked, end], asked };
 }
 
+/** The calls of a run. Those whose answers a fork took from its record come right before it: they were made long ago. */
+export function together(calls, started) {
+  const ended = (call) => call.started + call.queued + call.duration;
+  const isRecorded = (call) => call.status !== "in_flight" && ended(call) < started;
+  const last = calls.reduce((latest, call) => (isRecorded(call) ? Math.max(latest, ended(call)) : latest), 0);
+  return last ? calls.map((call) => (isRecorded(call) ? { ...call, started: call.started + started - last } : call)) : calls;
+}
+
 /** The axis of a run that began at `start`; `calls` are what `spans` gave. `wall` are the seconds that the run took
  *  besides the time in which it asked a person: its clock stands still then. */
 export class Axis {

@@ -1,7 +1,7 @@
 // The comparison of two runs: their calls side by side, each with its place in time; arguments, answers and values as trees.
 
 import { get, path } from "./api.js";
-import { Axis, spans } from "./axis.js";
+import { Axis, spans, together } from "./axis.js";
 import { differenceView } from "./difference.js";
 import { $, $$, h, pageData, s } from "./dom.js";
 import { key } from "./keys.js";
@@ -14,7 +14,8 @@ const percent = (share) => `${(share * 100).toFixed(3)}%`;
 
 /** Draw when each call of one run was made, into the cells of its side. */
 function drawSide(side) {
-  const { started, wall, calls } = pageData(pairs, side === "a" ? "timelineA" : "timelineB");
+  const { started, wall, calls: made } = pageData(pairs, side === "a" ? "timelineA" : "timelineB");
+  const calls = together(made, started);
   const times = calls.map((call) => spans(call, 0, false));
   const axis = new Axis(times, calls.reduce((first, call) => Math.min(first, call.started), started || calls[0]?.started || 0), wall, 0);
   const place = new Map(calls.map((call, index) => [call.index, index]));

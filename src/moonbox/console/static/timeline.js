@@ -1,7 +1,7 @@
 // The timeline of a run: a row for each call, its wait and its work as bars, batches and retries told apart.
 
 import { get, path } from "./api.js";
-import { Axis, spans } from "./axis.js";
+import { Axis, spans, together } from "./axis.js";
 import { count, h, plural, s, seconds } from "./dom.js";
 import { tree } from "./value.js";
 
@@ -59,7 +59,7 @@ export class Timeline {
       this.on = this.now = this.body.scrollTop = 0;
       this.card.hidden = true;
     }
-    Object.assign(this, { run, started, wall, running, calls });
+    Object.assign(this, { run, started, wall, running, calls: together(calls, started) });
     this.draw();
   }
 
@@ -157,7 +157,7 @@ export class Timeline {
 
   scale() {
     const middles = this.axis.breaks.map(([from, to]) => (this.axis.at(from) + this.axis.at(to)) / 2);
-    const text = (at, kind, words, ...more) => s("text", { class: `tl-time${kind}`, x: percent(at), y: ROW - 8, "text-anchor": at < 0.03 ? "start" : at > 0.97 ? "end" : "middle" }, words, ...more);
+    const text = (at, kind, words, ...more) => s("text", { class: `tl-time${kind}`, x: percent(at), y: ROW - 8, "text-anchor": at < 0.03 ? "start" : at > 0.93 ? "end" : "middle" }, words, ...more);
     const ticks = this.axis.ticks(5 * this.zoom).map(({ at, text: words }) => [
       s("line", { class: "tl-tick", x1: percent(at), x2: percent(at), y1: ROW - 4, y2: ROW }),
       middles.some((middle) => Math.abs(middle - at) * this.zoom < CLOSE) ? null : text(at, "", words),
