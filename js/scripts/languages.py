@@ -16,9 +16,6 @@ from moonbox.languages.tables import table
 from moonbox.limits import PRESETS, Limits
 from moonbox.runs.docs import DISCOVERY_BUDGET
 from moonbox.runs.environment import PROGRESS, SHOW
-from moonbox.schema import facts
-from moonbox.tools import search
-from moonbox.tools.paging import ONLY_WITH_LIMIT, PARAMETERS
 
 TABLES = ("lua/explain/equivalents.toml", "lua/explain/slips.toml", "rhai/vocabulary.toml")
 _PRELUDE = LANGUAGES[DEFAULT_LANGUAGE].folder / "prelude"
@@ -49,9 +46,6 @@ def main() -> None:
         "functions": {each.name: each.doc for each in (SHOW, PROGRESS)},
         "tables": {path: table(path) for path in TABLES},
         "opened": LANGUAGES["lua"].features,
-        "facts": facts.PATTERNS,
-        "paging": {"parameters": PARAMETERS, "only_with_limit": ONLY_WITH_LIMIT},
-        "search": {"stop": sorted(search._STOP), "same": search._SAME, "endings": search._ENDINGS},
     }
     json.dump(bundle, sys.stdout, ensure_ascii=False)
 

@@ -75,13 +75,6 @@ interface Bundle {
   /** The globals that each feature of Lua opens. */
   opened: Record<string, string[]>;
   functions: { show: string; progress: string };
-  paging: { parameters: Record<string, string[]>; only_with_limit: Record<string, string[]> };
-  facts: {
-    quoted: string; quoted_list: string; plain_list: string; listed: string; slashed: string; telling: string;
-    clauses: string[];
-    formats: string[];
-  };
-  search: { stop: string[]; same: Record<string, string>; endings: [string, string][] };
 }
 
 // @ts-ignore -- written by scripts/build.mjs beside the compiled file
@@ -102,13 +95,8 @@ export const presets = Object.fromEntries(
 export const discoveryBudget = bundle.discovery;
 /** The documentation of `show` and `progress`. */
 export const functionDocs = bundle.functions;
-/** The usual names of parameters that tools are paged with. */
-export const pagingNames = bundle.paging;
 export const tables = bundle.tables;
 export const openedBy = bundle.opened;
-export const searchWords = bundle.search;
-/** What descriptions of fields are searched for. */
-export const factPatterns = bundle.facts;
 export const LANGUAGES = bundle.languages;
 
 /** The language of that name. */

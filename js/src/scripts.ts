@@ -12,7 +12,6 @@ import { ArgumentError, ScriptError } from "./errors.js";
 import { openedBy, identifiers, written, type Language } from "./languages.js";
 import { PySet, T } from "./python/values.js";
 import type { Limits } from "./limits.js";
-import type { Tool } from "./tools/tool.js";
 import type { Toolbox } from "./tools/toolbox.js";
 
 /** What an engine reports of a run that failed. */
@@ -175,7 +174,7 @@ class ToolboxView {
   private readonly views: Map<string, unknown>;
 
   constructor(private readonly toolbox: Toolbox) {
-    this.views = new Map([...toolbox].map((tool) => [tool.path, new ToolView(tool)]));
+    this.views = new Map([...toolbox].map((tool) => [tool.path, tool.view]));
   }
   get revision(): number {
     return this.toolbox.revision;
@@ -191,32 +190,5 @@ class ToolboxView {
   }
   [Symbol.iterator](): Iterator<unknown> {
     return this.views.values();
-  }
-}
-
-/** A tool as the check reads it. */
-class ToolView {
-  readonly name;
-  readonly namespace;
-  readonly path;
-  readonly policy;
-  readonly returns;
-
-  constructor(private readonly tool: Tool) {
-    ({ name: this.name, namespace: this.namespace, path: this.path, policy: this.policy, returns: this.returns } = tool);
-  }
-  get binder(): this {
-    return this;
-  }
-  certain_problems(given: unknown[], path: string, firstIndex: number): string[] {
-    try {
-      return this.tool.binder.certainProblems(given, path, firstIndex);
-    } catch (problem) {
-      if (problem instanceof ArgumentError) return problem.message.split("\n").filter((line) => line.startsWith("- ")).map((line) => line.slice(2));
-      return []; // what is too much work is for the call to say
-    }
-  }
-  error(problems: string[], path: string): ArgumentError {
-    return this.tool.binder.error(problems, path);
   }
 }

@@ -14,7 +14,7 @@ whose `error` is empty or a number.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from moonbox.compact import json_in
 from moonbox.errors import ToolError
@@ -37,35 +37,44 @@ _SUCCESS = frozenset({"ok", "success", "succeeded", "complete", "completed", "do
 _LONGEST_TEXT = 500
 _LONGEST_JSON = 4_096
 _DEEPEST = 3
+_MOST_FIELDS = 15
 
 
 def failure_in(packed: Packed) -> str | None:
     """What a result that is nothing but a failure says, on one line; None for every other result."""
-    fields = _failure_fields(packed)
-    return None if fields is None else _text(fields)
+    failure = _failure(packed)
+    return None if failure is None else failure.text
 
 
 def raise_failure(packed: Packed, tool: str | None) -> None:
     """Raise ToolError where the result is nothing but a failure."""
-    fields = _failure_fields(packed)
-    if fields is not None:
-        code = _code(fields)
-        raise ToolError(_text(fields), code=code, retryable=code in RETRYABLE, data=packed.value, tool=tool)
+    failure = _failure(packed)
+    if failure is not None:
+        is_retryable = failure.code in RETRYABLE
+        raise ToolError(failure.text, code=failure.code, retryable=is_retryable, data=packed.value, tool=tool)
 
 
-def _failure_fields(packed: Packed) -> dict[str, Any] | None:
-    """The fields of the failure, without those that are null."""
-    if not _is_possible(packed.data):
-        return None
-    value = packed.value
-    if type(value) is str:
+def _failure(packed: Packed) -> Failure | None:
+    return failure_of(packed.value) if _is_possible(packed.data) else None
+
+
+class Failure(NamedTuple):
+    """What a result that is nothing but a failure says."""
+
+    text: str
+    code: str
+
+
+def failure_of(value: Any) -> Failure | None:
+    """What a value that is nothing but a failure says; None for every other value."""
+    if type(value) is str and len(value) <= _LONGEST_JSON:
         value = json_in(value)
     if type(value) is list and len(value) == 1:
         value = value[0]
-    if type(value) is not dict:
+    if type(value) is not dict or len(value) > _MOST_FIELDS:
         return None
     fields = {key: item for key, item in value.items() if item is not None}
-    return fields if _is_failure(fields) else None
+    return Failure(_text(fields), _code(fields)) if _is_failure(fields) else None
 
 
 def _is_possible(data: bytes) -> bool:

@@ -11,7 +11,6 @@ import pytest
 
 from moonbox.schema.learned import OWNER, LearnedShapes, ResultSize, is_vague, merge, shape_of
 from moonbox.tools import Tool, render
-from moonbox.tools.signature import with_shape
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,7 +99,7 @@ def test_what_a_tool_leaves_open_is_completed() -> None:
         learned = LearnedShapes()
         for result in results:
             learned.learn("get", result)
-        return render(with_shape(item, learned.schema("get")), "signature")
+        return render(item.with_shape(learned.schema("get")), "signature")
 
     strings = {"type": "object", "additionalProperties": {"type": "string"}}
     assert shown(strings, {"city": "x", "zip": "1"}) == "get() -> {city: string, zip: string}"

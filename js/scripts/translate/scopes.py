@@ -9,6 +9,9 @@ _RESERVED = frozenset(
         *(
             "arguments",
             "await",
+            "false",
+            "null",
+            "true",
             "case",
             "catch",
             "class",

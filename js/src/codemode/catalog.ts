@@ -2,9 +2,7 @@
 
 import { filled, type Texts, written } from "../languages.js";
 import { byText } from "../tools/naming.js";
-import { Document } from "../tools/document.js";
-import { lengthOf } from "../tools/facts.js";
-import { firstSentence, flat, parametersSchema, sharedWords, Signatures, typeText, visible, worthSaying } from "../tools/signature.js";
+import { firstSentence, flat, lengthOf, parametersSchema, sharedWords, Signatures, typeText, visible, worthSaying } from "../tools/signature.js";
 import type { Tool } from "../tools/tool.js";
 import type { Toolbox } from "../tools/toolbox.js";
 import { count, counted, isObject } from "../values.js";
@@ -104,7 +102,7 @@ export function withResults(definition: Definition, tools: Iterable<Tool>, texts
   const results: string[] = [];
   let described = definition;
   for (const tool of tools) {
-    const text = isObject(tool.returns) ? typeText(tool.returns, new Document(tool.returns), 2) : "";
+    const text = isObject(tool.returns) ? typeText(tool.returns, 2) : "";
     if (!text.includes("{")) continue; // no field to know
     results.push(visible(`${tool.path} ${text}`));
     const line = filled(texts.lean_results, { results: results.join("; ") });

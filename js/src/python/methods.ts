@@ -44,12 +44,17 @@ const OF: Record<string, Partial<Record<Kind, Method>>> = {
   removeprefix: { text: (own, start) => (own.startsWith(start) ? own.slice(start.length) : own) },
   removesuffix: { text: (own, end) => (end !== "" && own.endsWith(end) ? own.slice(0, -end.length) : own) },
   splitlines: { text: (own) => (own === "" ? [] : own.replace(/(?:\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])$/, "").split(/\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/)) },
+  title: { text: (own) => own.replace(/\p{L}+/gu, (word: string) => word.slice(0, 1).toUpperCase() + word.slice(1).toLowerCase()) },
   expandtabs: { text: (own, size) => own.replaceAll("\t", " ".repeat(size)) },
   zfill: { text: (own, size) => own.padStart(size, "0") },
   ljust: { text: (own, size) => own.padEnd(size) },
   rjust: { text: (own, size) => own.padStart(size) },
   translate: { text: (own, table) => [...own].map((mark) => (table.has(mark.codePointAt(0)) ? (table.get(mark.codePointAt(0)) ?? "") : mark)).join("") },
-  encode: { text: (own) => new TextEncoder().encode(own) },
+  encode: {
+    text: (own, form = "utf-8") => form === "utf-16-be"
+      ? Uint8Array.from(own.split("").flatMap((unit: string) => [unit.charCodeAt(0) >> 8, unit.charCodeAt(0) & 255]))
+      : new TextEncoder().encode(own),
+  },
   decode: { bytes: (own) => new TextDecoder().decode(own) },
   format: { text: formatted },
   is_integer: { number: Number.isInteger },
@@ -90,6 +95,7 @@ const OF: Record<string, Partial<Record<Kind, Method>>> = {
   union: { set: (own, ...many) => new PySet([own, ...many].flatMap((items) => [...iter(items)])) },
   intersection: { set: (own, other) => new PySet([...own].filter((item) => [...iter(other)].includes(item))) },
   difference: { set: (own, other) => new PySet([...own].filter((item) => ![...iter(other)].includes(item))) },
+  isdisjoint: { set: (own, other) => ![...iter(other)].some((item) => own.has(item)) },
   issubset: { set: (own, other) => [...own].every((item) => other.has(item)) },
 };
 

@@ -1,6 +1,6 @@
 /** Python's `re`: its patterns as JavaScript writes them. */
 
-import { Options, T, text, Tuple } from "./values.js";
+import { Options, T, text, Tuple, WIDE } from "./values.js";
 
 /* eslint-disable @typescript-eslint/no-explicit-any */
 type Any = any;
@@ -17,6 +17,8 @@ function translated(pattern: string, flags: number): string {
     if (part === "(?P<") return "(?<";
     if (reference !== undefined) return `\\k<${reference}>`;
     if (repeated !== undefined) return repeated;
+    // `[^\W…]`: a character of words, of whatever alphabet, but these.
+    if (part.startsWith("[^\\W") && !(flags & ASCII!)) return `(?:(?![${part.slice(4)})[\\p{L}\\p{N}_])`;
     return /^\[\^?\]/.test(part) ? part.replace("]", "\\]") : part;
   });
 }
@@ -48,7 +50,13 @@ export class Match {
   groupdict(): Map<string, string | null> {
     return new Map(Object.entries(this.found.groups ?? {}).map(([name, value]) => [name, value ?? null]));
   }
+  /** Where it is, in characters. */
   span(group: number | string = 0): Tuple {
+    const places = this.units(group);
+    return WIDE.test(this.string) ? T(...places.map((place) => (place < 0 ? place : Array.from(this.string.slice(0, place)).length))) : places;
+  }
+  /** Where it is, in units of JavaScript's text. */
+  units(group: number | string = 0): Tuple {
     if (group === 0) return T(this.found.index, this.found.index + this.found[0].length);
     const own = this.__getitem__(group);
     if (own === null) return T(-1, -1);
@@ -97,7 +105,7 @@ export class Pattern {
     readonly flags: number = 0,
   ) {
     this.source = translated(pattern, flags);
-    this.marks = (flags & IGNORECASE! ? "i" : "") + (flags & DOTALL! ? "s" : "") + (flags & MULTILINE! ? "m" : "");
+    this.marks = (flags & IGNORECASE! ? "i" : "") + (flags & DOTALL! ? "s" : "") + (flags & MULTILINE! ? "m" : "") + (this.source.includes("\\p{") ? "u" : "");
     this.groups = new RegExp(`${this.source}|`, this.marks).exec("")!.length - 1;
     this.number();
   }
@@ -154,7 +162,8 @@ export class Pattern {
     for (let at = from; at <= subject.length; ) {
       const match = this.run(pattern, subject, at);
       if (match === null) return;
-      at = Math.max(match.end(), match.start() === match.end() ? match.end() + 1 : 0);
+      const [start, end] = match.units();
+      at = start === end ? end + 1 : end;
       yield match;
     }
   }
@@ -166,8 +175,9 @@ export class Pattern {
     const parts: string[] = [];
     let last = 0;
     for (const match of this.finditer(subject)) {
-      parts.push(subject.slice(last, match.start()), typeof replacement === "function" ? text(replacement(match)) : match.expand(replacement));
-      last = match.end();
+      const [start, end] = match.units();
+      parts.push(subject.slice(last, start), typeof replacement === "function" ? text(replacement(match)) : match.expand(replacement));
+      last = end;
       if (count > 0 && parts.length >= 2 * count) break;
     }
     return parts.join("") + subject.slice(last);
@@ -177,9 +187,10 @@ export class Pattern {
     const parts: Any[] = [];
     let last = 0;
     for (const match of this.finditer(subject)) {
-      if (match.start() === match.end() || (count > 0 && parts.length >= count)) continue;
-      parts.push(subject.slice(last, match.start()), ...match.groups());
-      last = match.end();
+      const [start, end] = match.units();
+      if (start === end || (count > 0 && parts.length >= count)) continue;
+      parts.push(subject.slice(last, start), ...match.groups());
+      last = end;
     }
     return [...parts, subject.slice(last)];
   }

@@ -105,6 +105,9 @@ class Counter extends Dict {
   __getitem__(key: Any): number {
     return this.has(key) ? this.get(key) : 0;
   }
+  total(): number {
+    return [...this.values()].reduce((sum, count) => sum + count, 0);
+  }
   most_common(count?: number): Any[] {
     return [...this].sort(([, a], [, b]) => b - a).slice(0, count);
   }
@@ -154,7 +157,11 @@ function copied(value: Any, deep: boolean): Any {
 export const copy = { copy: (value: Any) => copied(value, false), deepcopy: (value: Any) => copied(value, true) };
 
 const CATEGORIES = ["Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"].map((name) => [name, new RegExp(`^\\p{${name}}`, "u")] as const);
-export const unicodedata = { category: (mark: string) => CATEGORIES.find(([, pattern]) => pattern.test(mark))?.[0] ?? "L" };
+export const unicodedata = {
+  category: (mark: string) => CATEGORIES.find(([, pattern]) => pattern.test(mark))?.[0] ?? "L",
+  combining: (mark: string) => (/^\p{M}/u.test(mark) ? 1 : 0),
+  normalize: (form: string, own: string) => own.normalize(form),
+};
 
 export const urllib_parse = {
   unquote(written: string): string {

@@ -417,8 +417,12 @@ export function generated(make: () => IterableIterator<Any>): IterableIterator<A
   return make();
 }
 
+/** Text with characters of two units, which Python counts as one. */
+export const WIDE = /[\ud800-\udbff]/;
+
 export function len_(value: Any): number {
-  if (typeof value === "string" || Array.isArray(value) || value instanceof Uint8Array) return value.length;
+  if (typeof value === "string") return WIDE.test(value) ? Array.from(value).length : value.length;
+  if (Array.isArray(value) || value instanceof Uint8Array) return value.length;
   if (value instanceof Map || value instanceof PySet) return value.size;
   return value.__len__ !== undefined ? value.__len__() : (value.length ?? Object.keys(value).length);
 }
@@ -435,16 +439,17 @@ export function has(container: Any, item: Any): boolean {
 }
 
 export function at(container: Any, key: Any): Any {
+  if (typeof container === "string" && WIDE.test(container)) container = Array.from(container);
   if (Array.isArray(container) || typeof container === "string") {
     const found = container.at(key);
     if (found === undefined) throw new IndexError_("index out of range");
     return found;
   }
+  if (container?.__getitem__ !== undefined) return container.__getitem__(key);
   if (container instanceof Map) {
     if (!container.has(key)) throw new KeyError_(text(key));
     return container.get(key);
   }
-  if (container?.__getitem__ !== undefined) return container.__getitem__(key);
   if (isObject(container) && !Object.hasOwn(container, key)) throw new KeyError_(text(key));
   return container[key];
 }
@@ -475,6 +480,7 @@ function bound_(index: number, length: number): number {
 }
 
 export function slice(value: Any, first: number | null, stop: number | null, step: number | null): Any {
+  if (typeof value === "string" && WIDE.test(value)) return (slice(Array.from(value), first, stop, step) as string[]).join("");
   if (step === -1) return typeof value === "string" ? [...value].reverse().join("") : [...value].reverse();
   const part = value.slice(first ?? 0, stop ?? undefined);
   const kept = step === null || step === 1 ? part : [...part].filter((_, index) => index % step === 0);

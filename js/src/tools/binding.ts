@@ -1,16 +1,16 @@
 /** Binding: a call's arguments, named or positional, made into one validated object. */
 
+import { close } from "#python/schema/closing.js";
 import * as python from "#python/schema/problems.js";
+import { parameter_list } from "#python/tools/signature.js";
 import { SchemaNode } from "#python/schema/tree.js";
 import { ArgumentError, ToolDefinitionError } from "../errors.js";
 import { fromEntries, setField } from "../json.js";
 import { T } from "../python/values.js";
 import { entriesOf, isObject, isTable } from "../values.js";
-import { close } from "./closing.js";
 import { compileCoercion, isJson, jsonForm, Refused, type Coerce } from "./coercion.js";
 import { accepts, Document, NARRATION, type SchemaObject } from "./document.js";
 import { Effort, TooMuchEffort } from "./effort.js";
-import { parameterList } from "./signature.js";
 import { Validator } from "./validation.js";
 
 const MOST_EFFORT = 1_000_000; // looks at one value
@@ -24,11 +24,11 @@ export class Binder {
   private readonly coerce: Coerce | null;
   private readonly defaults: [string, unknown][];
   /** The schema as the translated modules read it. */
-  private readonly described: unknown;
+  readonly accepted: unknown;
 
   constructor(readonly parameters: SchemaObject) {
-    this.document = new Document(close(parameters));
-    this.described = new SchemaNode(this.document.root);
+    this.document = new Document(lowered(close(parameters)));
+    this.accepted = new SchemaNode(this.document.root);
     let effort: number;
     try {
       effort = this.document.effort();
@@ -116,7 +116,7 @@ export class Binder {
   /** What a caller is told of invalid arguments. */
   error(problems: string[], tool: string): ArgumentError {
     const lines = problems.map((problem) => `- ${problem}`).join("\n");
-    const listed = parameterList(this.document);
+    const listed = parameter_list(this.accepted);
     const valid = listed ? `valid parameters: ${listed}` : "it takes no parameters";
     return new ArgumentError(`invalid arguments for ${tool}:\n${lines}\n${valid}`, { tool });
   }
@@ -187,7 +187,7 @@ export class Binder {
 
   /** The problems that the Python package's walk over value and schema names. */
   private found(bound: unknown, effort: Effort, firstIndex: number): string[] {
-    return python.find_problems(this.described, bound, this.fits(effort), firstIndex);
+    return python.find_problems(this.accepted, bound, this.fits(effort), firstIndex);
   }
 
   private problems(bound: SchemaObject, firstIndex: number): string[] {

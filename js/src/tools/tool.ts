@@ -1,6 +1,7 @@
 /** Tool: a named function of the host, with everything that a call of it needs. */
 
-import { ToolDefinitionError, ToolError, UsageError } from "../errors.js";
+import { SchemaNode } from "#python/schema/tree.js";
+import { ArgumentError, ToolDefinitionError, ToolError } from "../errors.js";
 import { FAILURES, type Failures } from "../failures.js";
 import { checkOptions, unknown } from "../suggest.js";
 import { isObject } from "../values.js";
@@ -116,6 +117,7 @@ export class Tool {
   readonly path: string;
   readonly binder: Binder;
   private readonly standard: StandardSchema | null;
+  private described_: ToolView | undefined;
 
   constructor(private readonly options: ToolOptions) {
     checkOptions(options, OPTIONS);
@@ -151,6 +153,11 @@ export class Tool {
 
   get document(): Document {
     return this.binder.document;
+  }
+
+  /** The tool as the modules that are translated from the Python package read it. */
+  get view(): ToolView {
+    return (this.described_ ??= new ToolView(this));
   }
 
   /** Arguments that fit the JSON Schema, as the Standard Schema makes them; throws ArgumentError with what it refuses. */
@@ -237,6 +244,47 @@ export class Tool {
       this.fail(`parameters must be a JSON Schema of type object, not ${[...declared].sort().join("|")}`);
     }
     return schema;
+  }
+}
+
+/** A tool as the modules that are translated from the Python package read it. */
+export class ToolView {
+  readonly name;
+  readonly namespace;
+  readonly path;
+  readonly description;
+  readonly policy;
+  readonly timeout;
+  readonly tags;
+  readonly parameters;
+  readonly returns;
+  readonly accepted;
+  readonly hints;
+  private node: unknown;
+
+  constructor(readonly tool: Tool) {
+    ({ name: this.name, namespace: this.namespace, path: this.path, description: this.description, policy: this.policy } = tool);
+    ({ timeout: this.timeout, tags: this.tags, parameters: this.parameters, returns: this.returns } = tool);
+    this.accepted = tool.binder.accepted;
+    const { readOnly: read_only, destructive, idempotent, openWorld: open_world } = tool.hints;
+    this.hints = { read_only, destructive, idempotent, open_world };
+  }
+  get returned(): unknown {
+    return (this.node ??= new SchemaNode(this.returns));
+  }
+  get binder(): this {
+    return this;
+  }
+  certain_problems(given: unknown[], path: string, firstIndex: number): string[] {
+    try {
+      return this.tool.binder.certainProblems(given, path, firstIndex);
+    } catch (problem) {
+      if (problem instanceof ArgumentError) return problem.message.split("\n").filter((line) => line.startsWith("- ")).map((line) => line.slice(2));
+      return []; // what is too much work is for the call to say
+    }
+  }
+  error(problems: string[], path: string): ArgumentError {
+    return this.tool.binder.error(problems, path);
   }
 }
 

@@ -24,7 +24,6 @@ from moonbox.tools.signature import (
     parameters_schema,
     shared_words,
     visible,
-    with_shape,
     worth_saying,
 )
 
@@ -75,7 +74,7 @@ def make_catalog(
     elsewhere. `uses` is how often tools were called before, `labels` are those of the conversation: where there is no
     room for all signatures, groups that a label names keep theirs, and then the tools that were used.
     """
-    shown = [with_shape(tool, (shapes or {}).get(tool.path)) for tool in toolbox if tool.path not in leave_out]
+    shown = [tool.with_shape((shapes or {}).get(tool.path)) for tool in toolbox if tool.path not in leave_out]
     tools = sorted(shown, key=lambda tool: (*_place(tool, toolbox), tool.path))
     if not tools:
         return Catalog("", "full", 0, 0)

@@ -26,7 +26,7 @@ from moonbox.languages.registry import language
 from moonbox.schema.type_reader import type_text
 from moonbox.suggest import unknown
 from moonbox.tools.paging import paging_form
-from moonbox.tools.signature import visible, with_shape
+from moonbox.tools.signature import visible
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ class ToolPresentation:
         results: list[str] = []
         described = definition
         for tool in self.routes.hidden:
-            returned = with_shape(tool, self._shapes.get(tool.path)).returned
+            returned = tool.with_shape(self._shapes.get(tool.path)).returned
             text = type_text(returned, nested=2, notation=self._texts.types)
             if "{" not in text:
                 continue  # no field to know

@@ -9,7 +9,7 @@ from moonbox.languages.registry import language as language_named
 from moonbox.runs.environment import Additions
 from moonbox.schema.tree import SchemaNode
 from moonbox.schema.type_reader import minified, type_text
-from moonbox.tools.signature import Signatures, first_sentence, render, visible, with_shape, worth_saying
+from moonbox.tools.signature import Signatures, first_sentence, render, visible, worth_saying
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Docs:
         members = [tool for tool in tools if tool.path.startswith(space) or names[tool.path].startswith(space)]
         if not members:
             return None
-        members = [with_shape(tool, self._learned.schema(tool.path)) for tool in members]
+        members = [tool.with_shape(self._learned.schema(tool.path)) for tool in members]
         signatures = Signatures(members, notation=texts.types, facts=True)
         written = {path: texts.written(alias) for path, alias in names.items()}
         lines = [
@@ -158,7 +158,7 @@ class Docs:
         """One tool, with the shape of what it has returned where it does not say what it returns."""
         shape = self._learned.schema(tool.path)
         if tool.returns is not None or not shape:
-            return render(with_shape(tool, shape), "full", notation=self._language.texts.types)
+            return render(tool.with_shape(shape), "full", notation=self._language.texts.types)
         returned = type_text(SchemaNode(shape), nested=_DEPTH, notation=self._language.texts.types)
         return f"{render(tool, 'full', notation=self._language.texts.types)}\nreturned so far: {returned}"
 

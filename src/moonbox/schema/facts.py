@@ -15,7 +15,7 @@ MOST_VALUES = 20
 _LONGEST_VALUES = 200
 _LONGEST_REMARK = 80
 _LONGEST_TEXT = 2000
-_LARGEST = 2**53
+_LARGEST = 2**53 - 1  # the bounds of what zod calls an integer say nothing
 SENTENCE = r"(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)(?<!\bcf)[.!?](?=\s)|[。！？]"
 """The end of a sentence."""
 
@@ -131,15 +131,3 @@ _CLAUSES = (
     r"\be\.g\.,? [^()]{1,40}(?=\))",
 )
 _FORMATS = frozenset({"date", "date-time", "time", "duration", "byte", "base64", "uri", "email"})
-
-PATTERNS = {
-    "quoted": _QUOTED,
-    "quoted_list": _QUOTED_LIST,
-    "plain_list": _PLAIN_LIST,
-    "listed": _LISTED,
-    "slashed": _SLASHED,
-    "telling": _TELLING,
-    "clauses": list(_CLAUSES),
-    "formats": sorted(_FORMATS),
-}
-"""For the npm package, which must find the same."""

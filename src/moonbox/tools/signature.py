@@ -22,7 +22,6 @@ from moonbox import wording
 from moonbox.errors import UsageError
 from moonbox.languages.language import SHORT, Notation
 from moonbox.schema.facts import SENTENCE, sentences, telling
-from moonbox.schema.learned import completed
 from moonbox.schema.tree import NARRATION, SchemaNode
 from moonbox.schema.type_reader import Reader, minified, singular, type_text
 from moonbox.schema.types import Template, TypeBook, bare, joined
@@ -160,12 +159,6 @@ def shared_words(tools: Sequence[Tool]) -> Set[str]:
 def parameters_schema(tool: Tool) -> str:
     """The JSON Schema of a tool's parameters on one line."""
     return visible(minified(_without_narration(tool.parameters)))
-
-
-def with_shape(tool: Tool, shape: dict[str, Any] | None) -> Tool:
-    """The tool with what was learned of its results, where it does not say what they are."""
-    returns = completed(tool.returns, shape)
-    return tool if returns is tool.returns else tool.with_(returns=returns)
 
 
 def first_sentence(text: str, longest: int = LONGEST_SENTENCE) -> str:

@@ -13,6 +13,7 @@ from moonbox.failures import FAILURES
 from moonbox.limits import Limits
 from moonbox.retry import Retry
 from moonbox.schema.bounds import own_copy
+from moonbox.schema.learned import completed
 from moonbox.schema.tree import SchemaNode
 from moonbox.suggest import unknown
 from moonbox.tools.binding import Binder
@@ -234,6 +235,11 @@ class Tool(Generic[P, R]):
         if wrapped := getattr(self, "__wrapped__", None):
             changed._look_like(wrapped)
         return changed
+
+    def with_shape(self, shape: dict[str, Any] | None) -> Tool[P, R]:
+        """The tool with what was learned of its results, where it does not say what they are."""
+        returns = completed(self.returns, shape)
+        return self if returns is self.returns else self.with_(returns=returns)
 
     def bind(self, arguments: Any = None, *, first_index: int = 0, is_json_call: bool = False) -> dict[str, Any]:
         """Named, positional or no arguments as one validated dict; raises ArgumentError naming every problem.
