@@ -83,59 +83,27 @@ def create_documents_and_index(db: sqlite3.Connection) -> None:
     db.execute("CREATE TABLE sources (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)")
     # AUTOINCREMENT: an id that a model still remembers must never name another document.
     db.execute(
-        """
-        CREATE TABLE documents (
-            id INTEGER PRIMARY KEY AUTOINCREMENT,
-            source INTEGER NOT NULL REFERENCES sources (id),
-            source_id TEXT NOT NULL,
-            title TEXT NOT NULL,
-            source_url TEXT,
-            updated_at TEXT,
-            author TEXT,
-            metadata TEXT NOT NULL,
-            digest BLOB NOT NULL,
-            fingerprint TEXT,
-            UNIQUE (source, source_id)
-        )
-        """
+        "CREATE TABLE documents (id INTEGER PRIMARY KEY AUTOINCREMENT, source INTEGER NOT NULL REFERENCES sources (id),"
+        " source_id TEXT NOT NULL, title TEXT NOT NULL, source_url TEXT, updated_at TEXT, author TEXT,"
+        " metadata TEXT NOT NULL, digest BLOB NOT NULL, fingerprint TEXT, UNIQUE (source, source_id))"
     )
     db.execute(
-        """
-        CREATE TABLE chunks (
-            id INTEGER PRIMARY KEY,
-            overlap INTEGER NOT NULL,
-            heading TEXT NOT NULL,
-            text TEXT NOT NULL
-        )
-        """
+        "CREATE TABLE chunks"
+        " (id INTEGER PRIMARY KEY, overlap INTEGER NOT NULL, heading TEXT NOT NULL, text TEXT NOT NULL)"
     )
     # The index holds no text of its own: it reads this view.
     db.execute(
-        f"""
-        CREATE VIEW passages AS
-        SELECT chunks.id AS id, documents.title AS title, chunks.heading AS heading, chunks.text AS text
-        FROM chunks JOIN documents ON documents.id = {DOCUMENT_OF.format("chunks.id")}
-        """
+        "CREATE VIEW passages AS SELECT chunks.id AS id, documents.title AS title, chunks.heading AS heading,"
+        f" chunks.text AS text FROM chunks JOIN documents ON documents.id = {DOCUMENT_OF.format('chunks.id')}"
     )
     db.execute(
-        f"""
-        CREATE VIRTUAL TABLE passage_index USING fts5 (
-            title, heading, text, content = 'passages', content_rowid = 'id', tokenize = '{TOKENIZER}', prefix = '3'
-        )
-        """
+        "CREATE VIRTUAL TABLE passage_index USING fts5 (title, heading, text,"
+        f" content = 'passages', content_rowid = 'id', tokenize = '{TOKENIZER}', prefix = '3')"
     )
     db.execute(
-        """
-        CREATE TABLE sync_runs (
-            id INTEGER PRIMARY KEY AUTOINCREMENT,
-            source INTEGER NOT NULL REFERENCES sources (id),
-            started_at TEXT NOT NULL,
-            finished_at TEXT,
-            status TEXT NOT NULL CHECK (status IN ('running', 'ok', 'failed', 'interrupted')),
-            pid INTEGER NOT NULL,
-            report TEXT
-        )
-        """
+        "CREATE TABLE sync_runs (id INTEGER PRIMARY KEY AUTOINCREMENT, source INTEGER NOT NULL REFERENCES sources (id),"
+        " started_at TEXT NOT NULL, finished_at TEXT, pid INTEGER NOT NULL, report TEXT,"
+        " status TEXT NOT NULL CHECK (status IN ('running', 'ok', 'failed', 'interrupted')))"
     )
     db.execute("CREATE INDEX sync_runs_by_source ON sync_runs (source, id)")
 
@@ -144,24 +112,8 @@ def create_vectors(db: sqlite3.Connection) -> None:
     """Vectors of chunks: one bit for each dimension to find candidates by, one byte for each to rank them."""
     db.execute("CREATE TABLE models (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dimensions INTEGER NOT NULL)")
     # Two tables, because the first is read as a whole for every query and the second in a few places.
-    db.execute(
-        """
-        CREATE TABLE coarse_vectors (
-            chunk INTEGER PRIMARY KEY,
-            model INTEGER NOT NULL,
-            bits BLOB NOT NULL
-        )
-        """
-    )
-    db.execute(
-        """
-        CREATE TABLE vectors (
-            chunk INTEGER PRIMARY KEY,
-            digest BLOB NOT NULL,
-            numbers BLOB NOT NULL
-        )
-        """
-    )
+    db.execute("CREATE TABLE coarse_vectors (chunk INTEGER PRIMARY KEY, model INTEGER NOT NULL, bits BLOB NOT NULL)")
+    db.execute("CREATE TABLE vectors (chunk INTEGER PRIMARY KEY, digest BLOB NOT NULL, numbers BLOB NOT NULL)")
 
 
 SCHEMA = Schema(
@@ -232,19 +184,9 @@ def embedded_text(title: str, heading: str, text: str) -> str:
 
 
 def _write_document(db: sqlite3.Connection, source: int, entry: Prepared) -> int:
-    item = entry.item
-    row = (
-        entry.document,  # None makes a new id
-        source,
-        item.source_id,
-        separated(item.title),
-        item.source_url,
-        item.updated_at,
-        item.author,
-        json.dumps(item.metadata, ensure_ascii=False),
-        entry.digest,
-        entry.fingerprint,
-    )
+    item, metadata = entry.item, json.dumps(entry.item.metadata, ensure_ascii=False)
+    own = item.source_id, separated(item.title), item.source_url, item.updated_at, item.author
+    row = (entry.document, source, *own, metadata, entry.digest, entry.fingerprint)  # no id makes a new one
     cursor = db.execute(
         "INSERT OR REPLACE INTO documents (id, source, source_id, title, source_url, updated_at, author, metadata,"
         " digest, fingerprint) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -229,7 +229,8 @@ class _Sync:
         try:
             item = scanned if isinstance(scanned, Item) else Item.from_dict(self._known_keys(scanned))
         except UsageError as error:
-            source_id = _name_of(scanned)
+            name = scanned.get("source_id") if isinstance(scanned, dict) else None
+            source_id = name if isinstance(name, str) and name else "(an item without source_id)"
             self._seen.add(source_id)
             self._problem(source_id, str(error))
             return
@@ -301,11 +302,6 @@ class _Sync:
         self.counts["problems"] += 1
         if len(self.problems) < KEPT_PROBLEMS:
             self.problems.append(Problem(source_id, message))
-
-
-def _name_of(scanned: Any) -> str:
-    name = scanned.get("source_id") if isinstance(scanned, dict) else None
-    return name if isinstance(name, str) and name else "(an item without source_id)"
 
 
 def _begin(database: Database, source: int) -> int:

@@ -140,18 +140,18 @@ def connect_with_vectors(connect: Callable[[], sqlite3.Connection]) -> sqlite3.C
         import sqlite_vec  # type: ignore[import-untyped]  # ships no types
     except ImportError:
         raise MissingExtra("sqlite-vec", "semantic", "semantic search") from None
-    path = sqlite_vec.loadable_path()
-    if hasattr(sqlite3.Connection, "enable_load_extension"):
-        db = connect()
-        db.enable_load_extension(True)
-        try:
+    path, loads = sqlite_vec.loadable_path(), hasattr(sqlite3.Connection, "enable_load_extension")
+    db = connect() if loads else _connect_through_the_library(path, connect)
+    try:
+        if loads:
+            db.enable_load_extension(True)
             db.load_extension(path)
-        except sqlite3.Error as error:
-            db.close()
-            raise KnowledgeError(f"sqlite-vec cannot be loaded: {error}") from error
-        db.enable_load_extension(False)
-        return db
-    return _connect_through_the_library(path, connect)
+            db.enable_load_extension(False)
+        db.execute("SELECT vec_version()")
+    except sqlite3.Error as error:
+        db.close()
+        raise KnowledgeError(f"sqlite-vec cannot be loaded: {error}") from error
+    return db
 
 
 def _connect_through_the_library(path: str, connect: Callable[[], sqlite3.Connection]) -> sqlite3.Connection:
@@ -171,12 +171,6 @@ def _connect_through_the_library(path: str, connect: Callable[[], sqlite3.Connec
     with _lock:
         register(start)
         try:
-            db = connect()
+            return connect()
         finally:
             cancel(start)
-    try:
-        db.execute("SELECT vec_version()")
-    except sqlite3.Error as error:
-        db.close()
-        raise KnowledgeError(f"sqlite-vec cannot be loaded: {error}") from error
-    return db

@@ -351,20 +351,13 @@ def _completed_fields(declared: dict[str, Any], shape: dict[str, Any] | None) ->
     }
     if None in completed.values():
         return None
-    return (
-        declared
-        if all(completed[name] is part for name, part in fields.items())
-        else {**declared, "properties": completed}
-    )
+    is_same = all(completed[name] is part for name, part in fields.items())
+    return declared if is_same else {**declared, "properties": completed}
 
 
 def _says_much(rest: Any) -> bool:
     """Whether the values of a map are described, beyond being of a plain type."""
-    return isinstance(rest, dict) and (
-        "$ref" in rest
-        or any(key in rest for key in ("properties", "items", "anyOf", "oneOf", "enum"))
-        or "additionalProperties" in rest
-    )
+    return isinstance(rest, dict) and not rest.keys().isdisjoint(_TELLING)
 
 
 def _kinds(shape: dict[str, Any]) -> list[str]:
@@ -374,15 +367,11 @@ def _kinds(shape: dict[str, Any]) -> list[str]:
 
 def _are_fields(names: Collection[Any]) -> bool:
     """Whether the keys of an object are names of fields rather than data."""
-    if len(names) > _MOST_FIELDS or not all(type(name) is str and _is_field(name) for name in names):
+    if len(names) > _MOST_FIELDS or not all(type(name) is str and re.fullmatch(_FIELD, name) for name in names):
         return False
     alike = Counter(re.sub(r"\d+", "0", name) for name in names)
-    return max(alike.values(), default=0) <= _MOST_ALIKE
-
-
-def _is_field(name: str) -> bool:
-    short = len(name) <= _LONGEST_NAME and sum(map(str.isdigit, name)) <= _MOST_DIGITS
-    return short and re.fullmatch(_FIELD, name) is not None
+    is_short = all(len(name) <= _LONGEST_NAME and sum(map(str.isdigit, name)) <= _MOST_DIGITS for name in names)
+    return is_short and max(alike.values(), default=0) <= _MOST_ALIKE
 
 
 def _map_of(values: list[dict[str, Any]]) -> dict[str, Any]:
@@ -393,5 +382,6 @@ def _map_of(values: list[dict[str, Any]]) -> dict[str, Any]:
     return {"type": "object", "additionalProperties": inner} if inner is not None and _kinds(inner) else _MAP
 
 
+_TELLING = frozenset({"$ref", "additionalProperties", "anyOf", "enum", "items", "oneOf", "properties"})
 _NO_SIZE = ResultSize()
 _MAP: dict[str, Any] = {"type": "object"}

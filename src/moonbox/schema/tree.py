@@ -7,7 +7,7 @@ as JSON Schema has it counts as not said, and what is nested too deeply, or need
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,13 +62,7 @@ class _Read(Generic[T]):
         self.work, self.rule = work, rule
         self.name, self.__doc__ = work.__name__, work.__doc__
 
-    @overload
-    def __get__(self, node: None, owner: type) -> _Read[T]: ...
-    @overload
-    def __get__(self, node: SchemaNode, owner: type) -> T: ...
-    def __get__(self, node: SchemaNode | None, owner: type) -> _Read[T] | T:
-        if node is None:
-            return self
+    def __get__(self, node: SchemaNode, owner: type) -> T:
         tree, key = node.tree, (id(node), self.name)
         with tree.lock:
             if key in tree.open or len(tree.open) >= _DEEPEST:

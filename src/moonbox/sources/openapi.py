@@ -103,10 +103,8 @@ def _tools(
         try:
             if settings.base_url is None and ("servers" in operation.data or "servers" in operation.shared):
                 raise ToolDefinitionError("it has a server of its own, which is not supported; give base_url")
-            arguments, returns = (
-                Arguments(operation, specification, requests),
-                _returns(operation, specification, responses),
-            )
+            arguments = Arguments(operation, specification, requests)
+            returns = _returns(operation, specification, responses)
             tool = _tool(operation, name, arguments, returns, service, settings).with_(namespace=space)
             if tool.path in tools:
                 tool = tool.with_(name=_name(operation, by_path=True))

@@ -17,6 +17,7 @@ passed on; a value that cannot be validated is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -245,7 +246,7 @@ class Binder:
     def _filled(self, bound: dict[str, Any]) -> dict[str, Any]:
         for name, default, is_plain in self._defaults:
             if name not in bound:
-                bound[name] = default if is_plain else _copy(default)
+                bound[name] = default if is_plain else deepcopy(default)
         return bound
 
     def _is_valid(self, bound: dict[str, Any]) -> bool:
@@ -281,9 +282,3 @@ class Binder:
 
     def _found(self, bound: dict[str, Any], first_index: int) -> list[str]:
         return find_problems(self.accepted, bound, self.validator.fits, first_index=first_index)
-
-
-def _copy(value: Any) -> Any:
-    from copy import deepcopy  # few schemas have a default that can change
-
-    return deepcopy(value)

@@ -99,7 +99,10 @@ def build(function: InspectedFunction, doc: Docstring, name: str) -> tuple[dict[
         if default is not EMPTY:
             defaults[item.name] = default
     adapter = _adapter(fields, name)
-    schema = _clean(_json_schema(adapter, "validation", name))
+    try:
+        schema = _clean(adapter.json_schema(mode="validation", schema_generator=Generator))
+    except PydanticUserError as error:
+        raise ToolDefinitionError(f"tool {name!r}: a parameter's type has no JSON Schema: {error.message}") from None
     other_names = {name: part.pop(OTHER_NAMES) for name, part in schema.get("$defs", {}).items() if OTHER_NAMES in part}
     has_rest = _REST in fields
     rest = schema.get("properties", {}).pop(_REST, None)
@@ -206,15 +209,10 @@ def _rest_fields(annotation: Any) -> dict[str, Any]:
     """What `**kwargs: T` takes, or the fields of `**kwargs: Unpack[SomeTypedDict]`."""
     if get_origin(annotation) in {typing.Unpack, Unpack} and is_typeddict(get_args(annotation)[0]):
         typed = get_args(annotation)[0]
-        return {
-            name: inner if name in typed.__required_keys__ else NotRequired[_bare(inner)]
-            for name, inner in typed.__annotations__.items()
-        }
+        needed, fields = typed.__required_keys__, typed.__annotations__.items()
+        bare = {name: get_args(part)[0] if get_origin(part) is NotRequired else part for name, part in fields}
+        return {name: part if name in needed else NotRequired[part] for name, part in bare.items()}
     return {_REST: dict[str, annotation]}
-
-
-def _bare(annotation: Any) -> Any:
-    return get_args(annotation)[0] if get_origin(annotation) is NotRequired else annotation
 
 
 def _takes_none(annotation: Any) -> bool:
@@ -237,13 +235,6 @@ def _adapter(fields: dict[str, Any], name: str) -> TypeAdapter[Any]:
             except (PydanticUserError, NameError, TypeError) as error:
                 raise _unsupported(name, field, annotation, error) from None
         raise
-
-
-def _json_schema(adapter: TypeAdapter[Any], mode: Any, name: str) -> dict[str, Any]:
-    try:
-        return adapter.json_schema(mode=mode, schema_generator=Generator)
-    except PydanticUserError as error:
-        raise ToolDefinitionError(f"tool {name!r}: a parameter's type has no JSON Schema: {error.message}") from None
 
 
 def _unsupported(name: str, field: str, annotation: Any, error: Exception) -> ToolDefinitionError:

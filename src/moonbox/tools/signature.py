@@ -137,17 +137,12 @@ def worth_saying(tool: Tool, *, facts: bool = False, shared: Set[str] = frozense
     """
     first = first_sentence(tool.description)
     stems, called = words(first), set(words(tool.path))
-    known = called.union(shared, *(words(name) for name in _field_names(tool)))
+    known = called.union(shared, *map(words, [*tool.accepted.fields, *tool.returned.fields]))
     said = [] if not first or (stems and stems[0] in called and known >= set(stems)) else [first]
     if facts:
         later = [text for text in sentences(one_line(tool.description[:_LONGEST_LOOKED_AT]))[1:] if telling(text)]
         said += [text for text in later if len(text) <= LONGEST_SENTENCE][:_MOST_SENTENCES]
     return f" — {visible(' '.join(said))}" if said else ""
-
-
-def _field_names(tool: Tool) -> list[str]:
-    """The names of its parameters, and of the fields of what it returns."""
-    return [*tool.accepted.fields, *tool.returned.fields]
 
 
 def shared_words(tools: Sequence[Tool]) -> Set[str]:
