@@ -118,9 +118,11 @@ def test_a_script_may_read_more_than_is_declared() -> None:
 
     with Sandbox([Tool.from_function(pet)]) as box:
         run, other = box.run("return tools.pet().breed"), box.run("return tools.pet().size")
+        value = box.run("return tools.pet().spitz")
         probed = box.run("local r = tools.pet{} if r.error or r.success == false then return 0 end return r.name")
     assert (run.value, run.notes) == ("spitz", ())  # the result shows that there is such a field
     assert [note.message for note in other.notes] == ["the field 'size' is not in the result of tools.pet"]
+    assert len(value.notes) == 1, "it is a value, and no field"
     assert (probed.value, probed.notes) == ("Rex", ())  # a failure might have come as data
 
 

@@ -212,8 +212,9 @@ class RunRecord:
 
     def _has_field(self, name: str) -> bool:
         """Whether a result of this run shows that there is such a field, whatever was known of it before the run."""
-        text = msgpack.encode(name)
-        return any(text in entry.packed.data for entry in self.entries if entry.packed is not None)
+        text = msgpack.encode(name)  # it may also be a value
+        results = [entry.packed for entry in self.entries if entry.packed is not None and text in entry.packed.data]
+        return any(_has_key(result.value, name) for result in results)
 
     def finish(self, values: tuple[Any, ...], error: ScriptError | None) -> Run:
         """The Run with these values or this error."""
@@ -254,6 +255,13 @@ class RunRecord:
             labels=self.labels,
             **(self._of_script() if self.approval is not None else {}),
         )
+
+
+def _has_key(value: Any, name: str) -> bool:
+    """Whether an object in the value has that key."""
+    if isinstance(value, dict):
+        return name in value or any(_has_key(item, name) for item in value.values())
+    return isinstance(value, list) and any(_has_key(item, name) for item in value)
 
 
 class RunClock:
