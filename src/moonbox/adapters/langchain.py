@@ -50,7 +50,7 @@ class LangChain(ToolsAdapter[RunnableConfig, BaseTool]):
         return f"thread-{thread}" if thread is not None else running_agent.get()
 
     def _tool(self, function: dict[str, Any], shown: Shown) -> BaseTool:
-        return MoonboxTool(
+        return LangChainTool(
             name=function["name"],
             description=function["description"],
             args_schema=function["parameters"],
@@ -59,13 +59,13 @@ class LangChain(ToolsAdapter[RunnableConfig, BaseTool]):
         )
 
     def _converted(self, tool: Any) -> Tool | None:
-        if not isinstance(tool, BaseTool) or isinstance(tool, MoonboxTool) or tool.return_direct:
+        if not isinstance(tool, BaseTool) or isinstance(tool, LangChainTool) or tool.return_direct:
             return None
         [converted] = from_langchain([tool], hints=Hints.from_mcp(tool.metadata))
         return converted
 
 
-class MoonboxTool(BaseTool):
+class LangChainTool(BaseTool):
     """One tool of code mode. What the model got wrong is in its answer, with the status "error"."""
 
     adapter: Any = Field(exclude=True, repr=False)

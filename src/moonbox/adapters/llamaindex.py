@@ -47,18 +47,18 @@ class LlamaIndex(ToolsAdapter["Context[Any]", FunctionTool]):
         return str(tool.metadata.get_name() if isinstance(tool, BaseTool) else getattr(tool, "__name__", ""))
 
     def _tool(self, function: dict[str, Any], shown: Shown) -> FunctionTool:
-        return MoonboxTool(self, function, shown)
+        return LlamaIndexTool(self, function, shown)
 
     def _converted(self, tool: Any) -> Tool | None:
         if not isinstance(tool, BaseTool):
             return Tool.from_function(tool)  # LlamaIndex would make a tool of it too
-        if isinstance(tool, MoonboxTool) or tool.metadata.return_direct:  # whose result ends the agent's run
+        if isinstance(tool, LlamaIndexTool) or tool.metadata.return_direct:  # whose result ends the agent's run
             return None
         [converted] = from_llamaindex([tool])
         return converted
 
 
-class MoonboxTool(FunctionTool):
+class LlamaIndexTool(FunctionTool):
     """One tool of code mode. What the model got wrong is in its output, marked as an error."""
 
     def __init__(self, adapter: LlamaIndex, function: dict[str, Any], shown: Shown) -> None:

@@ -17,7 +17,7 @@ from moonbox.errors import UsageError
 from moonbox.runs.calls import run_to_end
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequence
+    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
     from moonbox.adapters.base import ModelCall
     from moonbox.codemode.mode import Reply
@@ -168,15 +168,7 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
 
     def collect(self, stream: Iterable[Any], on_text: Callable[[str], Any] | None = None) -> ResponseT:
         """A streamed answer put together, as if it had not been streamed; `on_text` gets the text as it comes."""
-        collector = self.collector()
-        try:
-            for chunk in stream:
-                text = collector.add(chunk)
-                if text and on_text is not None:
-                    on_text(text)
-        finally:
-            close_connections(stream)
-        return collector.whole()  # type: ignore[no-any-return]  # a collector makes its adapter's own response
+        return run_to_end(self.acollect(_without_waiting(stream), on_text))
 
     async def acollect(self, stream: AsyncIterable[Any], on_text: Callable[[str], Any] | None = None) -> ResponseT:
         """The same, awaited; `on_text` may be asynchronous."""
@@ -192,7 +184,7 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
             closed = close_connections(stream)
             if inspect.isawaitable(closed):
                 await closed
-        return collector.whole()  # type: ignore[no-any-return]  # as above
+        return collector.whole()  # type: ignore[no-any-return]  # a collector makes its adapter's own response
 
     # The whole loop
 
@@ -306,6 +298,15 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
         if on_text is None:
             return response
         return await self.acollect(response, on_text) if awaited else self.collect(response, on_text)
+
+
+async def _without_waiting(stream: Iterable[Any]) -> AsyncIterator[Any]:
+    """A blocking stream as an asynchronous one."""
+    try:
+        for chunk in stream:
+            yield chunk
+    finally:
+        close_connections(stream)
 
 
 def close_connections(opened: Any) -> Awaitable[Any] | None:

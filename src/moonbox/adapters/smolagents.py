@@ -65,7 +65,7 @@ class Smolagents(Adapter):
         images: deque[Media] = deque(maxlen=_MOST_IMAGES)
         for function in shown.functions():
             name = _identifier(function["name"], tools)
-            tools[name] = MoonboxTool(shown, name, function, conversation, images)
+            tools[name] = SmolagentsTool(shown, name, function, conversation, images)
         return list(tools.values())
 
     def show_images(self, step: Any, agent: Any) -> None:
@@ -74,14 +74,14 @@ class Smolagents(Adapter):
 
         images = []
         for tool in agent.tools.values():
-            while isinstance(tool, MoonboxTool) and tool.images:
+            while isinstance(tool, SmolagentsTool) and tool.images:
                 with contextlib.suppress(OSError):  # the format, such as SVG, is none that Pillow reads
                     images.append(Image.open(io.BytesIO(tool.images.popleft().data)))
         if images:
             step.observations_images = [*(getattr(step, "observations_images", None) or ()), *images]
 
 
-class MoonboxTool(Tool):
+class SmolagentsTool(Tool):
     """One tool of code mode. What the model got wrong is in its answer."""
 
     # Class attributes, because smolagents looks for them there before an instance has them.
@@ -119,7 +119,7 @@ class MoonboxTool(Tool):
 
 def _converted(tool: Any) -> ScriptTool | None:
     """A tool of the agent for scripts; None for one of ours, and for the one that ends a run."""
-    if not isinstance(tool, Tool) or isinstance(tool, MoonboxTool) or tool.name == "final_answer":
+    if not isinstance(tool, Tool) or isinstance(tool, SmolagentsTool) or tool.name == "final_answer":
         return None
     [converted] = from_openai([get_tool_json_schema(tool)], lambda name, arguments: tool(**arguments))
     return converted

@@ -22,14 +22,14 @@ from moonbox.threads import in_thread
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from mcp.server.context import ServerRequestContext
 
     from moonbox.config.sections import ServeSettings
     from moonbox.mcp.server.notifications import ChangeNotifier
     from moonbox.mcp.upstreams.manager import Upstreams
-    from moonbox.mcp.upstreams.offers import Directory
+    from moonbox.mcp.upstreams.offers import Kind
 
     Request = ServerRequestContext[Any, Any]
     from moonbox.audit.records import Run
@@ -82,29 +82,35 @@ class Passthrough:
     async def list_prompts(
         self, context: Request, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        directory = await self._begin_list(context)
-        page, cursor = _page(directory.listed("prompts"), params)
+        page, cursor = await self._page(context, params, "prompts")
         return types.ListPromptsResult(prompts=page, next_cursor=cursor)
 
     async def list_resources(
         self, context: Request, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        directory = await self._begin_list(context)
-        resources = [*self._resources.list_own(McpClient.of(context)), *directory.listed("resources")]
-        page, cursor = _page(resources, params)
+        own = self._resources.list_own(McpClient.of(context))
+        page, cursor = await self._page(context, params, "resources", own)
         return types.ListResourcesResult(resources=page, next_cursor=cursor)
 
     async def list_templates(
         self, context: Request, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        directory = await self._begin_list(context)
-        page, cursor = _page([*_OWN_TEMPLATES, *directory.listed("templates")], params)
+        page, cursor = await self._page(context, params, "templates", _OWN_TEMPLATES)
         return types.ListResourceTemplatesResult(resource_templates=page, next_cursor=cursor)
 
-    async def _begin_list(self, context: Request) -> Directory:
+    async def _page(
+        self, context: Request, params: types.PaginatedRequestParams | None, kind: Kind, own: Sequence[Any] = ()
+    ) -> tuple[list[Any], str | None]:
+        """One page of our own offers and those of the servers, and where the next begins."""
         self._notifier.add(McpClient.of(context))
         await self._wait()
-        return self._upstreams.directory
+        items = [*own, *self._upstreams.directory.listed(kind)]
+        cursor = params.cursor if params is not None else None
+        if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
+            raise MCPError(types.INVALID_PARAMS, "invalid cursor")
+        start = int(cursor or 0)
+        end = start + PAGE
+        return items[start:end], str(end) if end < len(items) else None
 
     # Single items
 
@@ -196,15 +202,6 @@ class Passthrough:
         await self._wait()
         await self._upstreams.set_log_level(lowest)
         return types.EmptyResult()
-
-
-def _page(items: list[Any], params: types.PaginatedRequestParams | None) -> tuple[list[Any], str | None]:
-    cursor = params.cursor if params is not None else None
-    if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
-        raise MCPError(types.INVALID_PARAMS, "invalid cursor")
-    start = int(cursor or 0)
-    end = start + PAGE
-    return items[start:end], str(end) if end < len(items) else None
 
 
 _LISTED, _REMEMBERED, _MOST_OWNERS = 50, 500, 1_000
