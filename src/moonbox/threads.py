@@ -43,7 +43,7 @@ _PLACES = 40
 
 
 class Contained(Exception):
-    """Carries what a tool raised that would end the event loop, such as SystemExit."""
+    """Carries an exception of a tool that would end the event loop, such as SystemExit."""
 
     def __init__(self, problem: BaseException) -> None:
         super().__init__(f"{type(problem).__name__}: {problem}")
@@ -51,24 +51,24 @@ class Contained(Exception):
 
 
 class Signal:
-    """Given by one thread and taken by another, once for each time that it is given."""
+    """A flag that one thread sets with `give` and another waits for and clears with `take`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # quicker than a condition or an event; held while it is not given
         self._lock.acquire()
 
     def give(self) -> None:
-        """Nothing happens where it was given and not taken yet."""
+        """Set it; nothing changes if it is set."""
         with contextlib.suppress(RuntimeError):
             self._lock.release()
 
     def take(self, seconds: float = -1) -> bool:
-        """Wait so long for it, or for ever; whether it came."""
+        """Wait until it is set, at most so many seconds, and clear it; whether it was set."""
         return self._lock.acquire(timeout=seconds)
 
 
 class Threads:
-    """Runs jobs in threads of its own. A job that blocks for ever costs its thread, nothing else."""
+    """Runs jobs in daemon threads, which are reused. A job that never returns keeps one thread."""
 
     def __init__(self, name: str = "moonbox-tool") -> None:
         self._name = name
@@ -90,7 +90,7 @@ class Threads:
         idle.put(work)
 
     def close(self) -> None:
-        """End the idle ones; those that are inside a tool end when it returns."""
+        """End the idle threads; the others end when their jobs return."""
         self._closed = True  # set before the list is read: a thread appends itself first and reads this flag then
         while self._idle:
             with contextlib.suppress(IndexError):
@@ -128,7 +128,7 @@ class Threads:
                 work = idle.get()  # `submit` has taken this thread from the list and is about to wake it
 
     def _withdraw(self, idle: SimpleQueue[_Work | None]) -> bool:
-        """Whether it was still in the list."""
+        """Remove the thread from the idle ones; whether it was among them."""
         try:
             self._idle.remove(idle)
         except ValueError:

@@ -153,7 +153,7 @@ class _Model:
 
 
 def _was_answered(asked: Future[Any], context: Context) -> bool:
-    """Wait for an answer that another call has asked for; False where that call failed."""
+    """Wait for the answer to the same question of another call; False if that call failed."""
     while not context.cancelled():
         with contextlib.suppress(TimeoutError):
             return asked.exception(_LOOK_SECONDS) is None

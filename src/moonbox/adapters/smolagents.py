@@ -105,7 +105,7 @@ class SmolagentsTool(Tool):
         super().__init__()
 
     def forward(self, *args: Any, **kwargs: Any) -> str:
-        # `nullable` is smolagents' word for "may be left out", and models take it by its word.
+        # smolagents says `nullable` of what may be left out, so that models send null for it.
         given = {key: value for key, value in kwargs.items() if value is not None or key not in self._not_null}
         with self._shown.running() as mode:
             reply = mode.reply(self._called, args[0] if args else given, conversation=self.conversation)

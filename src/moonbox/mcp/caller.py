@@ -22,7 +22,7 @@ CALLER: ContextVar[OpenCall | None] = ContextVar("moonbox_mcp_caller", default=N
 
 
 class OwnedMedia(MediaStore):
-    """The media that clients were given, each for the owners of the calls that it was returned to."""
+    """The media that calls returned. Each can be read by the owners of these calls."""
 
     def __init__(self) -> None:
         super().__init__()

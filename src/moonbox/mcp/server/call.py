@@ -64,7 +64,7 @@ class _Question:
 class OpenCall:
     """One call of a client, and the caller of whatever it calls. Its work continues while the client is asked.
 
-    Without work it stands for a client that asks for a prompt or a resource, or for nothing yet.
+    One that is never started is the caller of a request for a prompt or a resource.
     """
 
     def __init__(

@@ -287,7 +287,7 @@ class OpenCalls:
         return call.updated + self._settings.idle_seconds if call.task.done() else float("inf")
 
     def stop(self, call: OpenCall) -> None:
-        """Stop a call, once; that one in the background was stopped is remembered."""
+        """Stop a call. One in the background stays known, so that its client learns that it was stopped."""
         call.paused_at = None
         call.task.cancel()
         if not call.in_background:

@@ -246,7 +246,7 @@ class ClusterQuotas:
 
     @contextlib.asynccontextmanager
     async def acall(self, client: str) -> AsyncIterator[None]:
-        """As `Quotas.acall`; waits while the client has too many calls under way on all front ends together."""
+        """As `Quotas.acall`; waits while the client has too many calls in progress on all front ends."""
         call = secrets.token_hex(8)
         deadline = time.monotonic() + self._settings.wait_seconds
         with contextlib.ExitStack() as stack:

@@ -44,7 +44,7 @@ _MAX_ADDRESS = 2000
 
 
 class ChangeNotifier:
-    """Watches a toolbox. Clients of the earlier protocol are notified on their sessions, others on open streams."""
+    """Notifies clients of changes: in the earlier protocol on their sessions, in the current one on open streams."""
 
     def __init__(self, toolbox: Toolbox, fingerprint: Callable[[], str]) -> None:
         self._toolbox = toolbox

@@ -105,7 +105,7 @@ def _query(address: str) -> dict[str, str]:
 async def _answer(
     head: bytes, writer: asyncio.StreamWriter, returned: asyncio.Future[AuthorizationCodeResult], expected: str
 ) -> None:
-    """Take the login's end. Any page can send a browser here: only our own request has the expected state."""
+    """Answer the browser's return. Any page can send a browser here; only our own login has the expected state."""
     words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
     status, text = "404 Not Found", "This is not the page you are looking for."
     if len(words) == 3 and words[0] == "GET" and urlsplit(words[1]).path == _PATH:

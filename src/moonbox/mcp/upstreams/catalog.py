@@ -67,7 +67,7 @@ class ServerCatalog:
         self.offers: Offers = EMPTY
         """Its prompts, resources and templates, as far as they are known."""
         self.offers_known = asyncio.Event()
-        """Set when waiting for its offers gains nothing."""
+        """Set when its offers are listed, or cannot be listed now."""
         self.has_resources = False
         self._settings = settings
         self._cache = cache

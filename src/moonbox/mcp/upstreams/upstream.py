@@ -68,7 +68,7 @@ class Upstream:
         self.status = Status(settings.name, "idle" if settings.enabled else "off", settings.where)
         self.callbacks = Callbacks(settings.name)
         self.settled = asyncio.Event()
-        """Set when waiting gains nothing: the first start is over, or the tools are known from an earlier run."""
+        """Set when the first start is over, or the tools are known from an earlier run."""
         self.catalog = ServerCatalog(
             settings,
             cache,
