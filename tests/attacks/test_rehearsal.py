@@ -15,7 +15,7 @@ for name in pairs(_G) do names[#names + 1] = name end
 table.sort(names)
 return { table.concat(names, " "), tostring(print), tostring({}), tostring(function() end), select("#", ...) }
 """
-SCRIPTS = {
+SCRIPTS = {  # none of Python: nothing runs in its zygote, for Monty's process begins with each Repl
     "lua": (
         NAMES,
         "local function f() error('no') end\nf()",

@@ -1,4 +1,7 @@
-"""No script that works is refused: every script of the tests, the docs, the examples and the benchmarks."""
+"""No script that works is refused: every script of the tests, the docs, the examples and the benchmarks.
+
+Those of Python run with the check on in tests/languages/python/test_scripts.py; a column here would repeat them.
+"""
 
 from __future__ import annotations
 

@@ -50,6 +50,29 @@ def test_the_state_is_kept(box: Sandbox, limit: str) -> None:
         assert repl.run("return ('x'):rep(200), { 1, 2, 3, 4, 5, 6 }, { { { { } } } }").ok  # for that run only
 
 
+IN_PYTHON = {  # `operations` are not counted there, and `memory` is that of the first run: limit__memory.py
+    "time": ("while True:\n    pass", Limits(timeout=0.5)),
+    "output": ("for _ in range(1000):\n    print('line')", Limits(timeout=20, max_output=100)),
+    "calls": ("while True:\n    text(1)", Limits(timeout=20, max_tool_calls=3)),
+    "string": ("'x' * 200", Limits(timeout=20, max_string=100)),
+    "array": ("[1, 2, 3, 4, 5, 6]", Limits(timeout=20, max_array=5)),
+    "depth": ("[[[[]]]]", Limits(timeout=20, max_depth=3)),
+}
+
+
+@pytest.mark.parametrize("limit", IN_PYTHON)
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_the_state_is_kept_in_python(isolation: Any, limit: str) -> None:
+    source, limits = IN_PYTHON[limit]
+    with Sandbox([text], isolation=isolation, language="python") as box, box.repl(limits=Limits(timeout=20)) as repl:
+        assert repl.run("kept = [1, 2]").ok
+        run = repl.run("kept.append(3)\n" + source, limits=limits)
+        assert (error_of(run).kind, error_of(run).limit, run.state_lost) == ("limit", limit, False)
+        assert run.values == ()
+        assert repl.run("[len(kept), kept[2]]").value == [3, 3]
+        assert repl.run("['x' * 200, [1, 2, 3, 4, 5, 6], [[[[]]]]]").ok  # for that run only
+
+
 def test_operations_are_counted_where_they_are_limited(box: Sandbox) -> None:
     with box.repl() as repl:
         free = repl.run("for i = 1, 1000 do end")

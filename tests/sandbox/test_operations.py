@@ -1,4 +1,7 @@
-"""Operations: what a tool call costs, in each language, and that nothing escapes the count."""
+"""Operations: what a tool call costs, in each language, and that nothing escapes the count.
+
+Python has no row: Monty counts no operations, and `timeout` stands for them (docs/python.md).
+"""
 
 from __future__ import annotations
 

@@ -283,3 +283,39 @@ def test_more_than_can_be_under_way(desk: Desk) -> None:
         failed = repl.run(source.replace("COUNT", "2700"))
         assert error_of(failed).kind == "tool"
         assert repl.run("return tools.number(5)").value == 5
+
+
+IN_PYTHON: dict[str, tuple[str, Any]] = {  # what is about coroutines and `gsub` is Lua's
+    "results keep the order of the list": (
+        "parallel_map(lambda w: step(name=f's{w}', wait=w), [0.03, 0.0, 0.02])",
+        ["s0.03", "s0.0", "s0.02"],
+    ),
+    "tools can be given directly": ("parallel_map(astep, ['a', 'b'])", ["a", "b"]),
+    "they are under way together": (
+        "parallel_map(lambda x: step(name=x[0], after=x[1:]), ['ab', 'b'])",
+        ["a", "b"],
+    ),
+    "gathered ones are, too": (
+        "import asyncio\nawait asyncio.gather(step(name='a', after='b'), step(name='b'))",
+        ["a", "b"],
+    ),
+    "settle lets the rest go on": (
+        (
+            "def f(n):\n    return fail(message=n) if n == 'one' else step(name=n, wait=0.02)\n"
+            "r = parallel_settle(f, ['one', 'two'])\n[r[0]['ok'], r[0]['error']['message'], r[1]['ok'], r[1]['value']]"
+        ),
+        [False, "one", True, "two"],
+    ),
+    "one inside another": (
+        "def outer(n):\n    return parallel_map(lambda m: step(name=f'{n}{m}'), [1, 2])\n[outer(n) for n in 'ab']",
+        [["a1", "a2"], ["b1", "b2"]],
+    ),
+}
+
+
+@pytest.mark.parametrize("isolation", ["process", "inline"])
+@pytest.mark.parametrize("what", IN_PYTHON)
+def test_in_python(what: str, isolation: Any, desk: Desk) -> None:
+    source, expected = IN_PYTHON[what]
+    run = runs.play("run", source, desk.tools(), isolation=isolation, language="python", limits=Limits(timeout=20))
+    assert (run.error, run.value) == (None, expected)
