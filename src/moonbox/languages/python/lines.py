@@ -105,13 +105,9 @@ def guarded(tree: ast.Module, number: int) -> bool:
 def _lets_through(node: ast.Try) -> bool:
     """Whether an error may leave it, or a handler asks for the failures of tools."""
     types = [handler.type for handler in node.handlers]
-    if any(
-        isinstance(type_, ast.Call) and isinstance(type_.func, ast.Name) and type_.func.id == CAUGHT for type_ in types
-    ):
-        return True
     takes_all = any(type_ is None or (isinstance(type_, ast.Name) and type_.id in _ALL) for type_ in types)
     raises = any(isinstance(each, ast.Raise) for handler in node.handlers for each in ast.walk(handler))
-    return bool(node.finalbody) or raises or not takes_all
+    return bool(node.finalbody) or raises or not takes_all or _asks(node)
 
 
 def _asks(node: ast.Try) -> bool:
@@ -153,7 +149,9 @@ class _Guard:
             for each in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
                 each.body = self.statements(each.body, function, marked=marked)
             if marked and isinstance(node, (ast.If, ast.While)):  # a test is asked again, or after another one
-                stored = ast.NamedExpr(target=ast.Name(id="_line_", ctx=ast.Store()), value=_line(node.test.lineno))
+                stored = ast.NamedExpr(
+                    target=ast.Name(id="_line_", ctx=ast.Store()), value=ast.Constant(value=node.test.lineno)
+                )
                 node.test = placed(ast.BoolOp(op=ast.And(), values=[stored, node.test]), node.test)
         return [node]
 
@@ -216,10 +214,6 @@ def _with_puts(body: list[ast.stmt], again: set[int], held: str) -> list[ast.stm
     return found
 
 
-def _line(number: int) -> ast.Constant:
-    return ast.Constant(value=number)
-
-
 def _mark(node: ast.stmt, line: int) -> ast.stmt:
     store = ast.Name(id="_line_", ctx=ast.Store())
-    return placed(ast.Assign(targets=[store], value=_line(line)), node)  # type: ignore[no-any-return]
+    return placed(ast.Assign(targets=[store], value=ast.Constant(value=line)), node)  # type: ignore[no-any-return]

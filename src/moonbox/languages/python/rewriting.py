@@ -47,6 +47,7 @@ OF_CLASSES = {
 }
 """Those of them that belong to the type itself."""
 _ANY_METHOD = frozenset().union(*METHODS.values())
+_NONE: frozenset[str] = frozenset()
 TWIN = "_c_"
 """Before the name of a coroutine that does what a function of the script does."""
 MOST_CHARACTERS = 200_000
@@ -138,29 +139,28 @@ def _keep_value(done: Rewritten, tree: ast.Module, lines: _Lines) -> None:
     done.awaited = {(a, b) if a < start else (a + len(opening), b + len(opening)) for a, b in done.awaited}
 
 
-def parsed(source: str) -> ast.Module | None:
-    """The script's tree; None where Python's parser refuses it, or it is too long."""
-    if len(source) > MOST_CHARACTERS:
-        return None
+def _quietly(read: Callable[..., Any], *given: Any) -> Any:
+    """What Python's parser makes of a text, without its warnings; None where it refuses the text."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(source)
+            return read(*given)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def parsed(source: str) -> ast.Module | None:
+    """The script's tree; None where Python's parser refuses it, or it is too long."""
+    return _quietly(ast.parse, source) if len(source) <= MOST_CHARACTERS else None
 
 
 def symbols(source: str) -> list[tuple[bool, symtable.Symbol]]:
     """Every name of a script in each scope that has it, and whether that is the outermost."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tables = [symtable.symtable(source, "script", "exec")]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
+    outermost = _quietly(symtable.symtable, source, "script", "exec")
+    tables: list[symtable.SymbolTable] = [] if outermost is None else [outermost]
     for table in tables:
         tables += table.get_children()
-    return [(table is tables[0], symbol) for table in tables for symbol in table.get_symbols()]
+    return [(table is outermost, symbol) for table in tables for symbol in table.get_symbols()]
 
 
 def defined(source: str) -> list[str]:
@@ -260,13 +260,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Delete(self, node: ast.Delete) -> Any:
         """An item is deleted by a function; a name is unbound as that of a handler is when the handler ends."""
-        targets, flat = list(node.targets), list[ast.expr]()
-        while targets:
-            target = targets.pop(0)
-            if isinstance(target, (ast.Tuple, ast.List)):
-                targets[:0] = target.elts
-            else:
-                flat.append(target)
+        flat = _flat(node.targets)
         if any(isinstance(target, ast.Attribute) for target in flat):
             return node
         parts: list[ast.stmt] = []
@@ -381,8 +375,9 @@ class _Rewriter(ast.NodeTransformer):
         node.keywords = [self.visit(word) for word in node.keywords]
         if isinstance(function, ast.Attribute) and function.attr != "__class__":
             function.value = self.visit(function.value)
-            if isinstance(function.value, ast.Name) and self._is_unbound_method(function.value.id, function.attr):
-                node.func = self._method(function)
+            kind = function.value.id if isinstance(function.value, ast.Name) else ""
+            if kind not in self._bound and function.attr in METHODS.get(kind, _NONE) - OF_CLASSES.get(kind, _NONE):
+                node.func = self._method(function)  # `str.upper(x)`
         else:
             node.func = self.visit(function)
         first = node.args[0] if node.args else None
@@ -394,11 +389,6 @@ class _Rewriter(ast.NodeTransformer):
         if is_tool and self._is_coroutine and not is_awaited:
             return self._new(ast.Await(value=node), node)
         return node
-
-    def _is_unbound_method(self, kind: str, method: str) -> bool:
-        """`str.upper(x)`."""
-        is_type = kind in METHODS and kind not in self._bound
-        return is_type and method in METHODS[kind] and method not in OF_CLASSES[kind]
 
     def _as_list(self, node: ast.expr) -> ast.expr:
         """A list of the view or range in a value that leaves the script, if it is one when the script runs."""
@@ -440,6 +430,11 @@ class _Rewriter(ast.NodeTransformer):
         self._function(self._new(definition, function), is_coroutine=True)
         self._before.append(definition)
         return placed(name(definition.name), function)  # type: ignore[no-any-return]
+
+
+def _flat(targets: list[ast.expr]) -> list[ast.expr]:
+    lists = (_flat(each.elts) if isinstance(each, (ast.Tuple, ast.List)) else [each] for each in targets)
+    return [each for inner in lists for each in inner]
 
 
 def _as_value(key: ast.expr) -> ast.expr:

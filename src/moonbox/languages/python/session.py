@@ -23,10 +23,9 @@ class MontySession:
     """Runs what it is fed, in one process of Monty, from which it can be begun anew."""
 
     def __init__(self, monty: Any, program: str) -> None:
-        grace: Any = {
-            "feed_duration_limit_grace": None,
-            "turn_duration_limit_grace": None,
-        }  # the host's clock does that
+        grace: Any = dict.fromkeys(
+            ("feed_duration_limit_grace", "turn_duration_limit_grace")
+        )  # the host's clock does that
         self._monty = monty
         self._pool = monty.Monty(binary_path=program, max_processes=1, **grace).__enter__()
         self._session: Any = None
