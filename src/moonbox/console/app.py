@@ -67,6 +67,7 @@ def console_routes(service: Service, browser: BrowserAccess, *, script: str = ""
                 Route("/sign-out", console.sign_out, methods=["POST"]),
                 Route("/durable/{run}", console.resume, methods=["POST"]),
                 Route("/runs/{run}", console.save, methods=["POST"]),
+                Route("/runs/{run}/{deed}", console.correct, methods=["POST"]),
                 Mount("/static/{version}", _Static(directory=STATIC)),
                 *(Route(path, console.page(page), methods=["GET"]) for path, page in PAGES.items()),
                 Route("/{rest:path}", console.missing, methods=["GET"]),
@@ -122,13 +123,30 @@ class _Console:
         if bench is None:
             return self._problem(request, 404, "This server has no workbench.")
         run, in_flight = request.path_params["run"], form.get("in_flight") or None
-        task = asyncio.create_task(unbroken(bench.resume, run, in_flight))
+        return await self._begun(request, partial(bench.resume, run, in_flight), f"{PREFIX}/durable")
+
+    async def correct(self, request: Request) -> Response:
+        """Continue a run with a corrected script, or take its calls back."""
+        form, bench, run = await self._page_form(request), self._service.workbench, request.path_params["run"]
+        if form is None:
+            return self._sign_in_page("Correct a run from its page.", status=403)
+        if bench is None or request.path_params["deed"] not in ("patch", "undo"):
+            return self._problem(request, 404, "There is no such page.")
+        in_flight, source = form.get("in_flight") or None, form.get("source", "").replace("\r\n", "\n")
+        work: Callable[[], Any] = partial(bench.undo, run, in_flight)
+        if request.path_params["deed"] == "patch":
+            work = partial(bench.patch, run, source, in_flight)
+        return await self._begun(request, work, f"{PREFIX}/runs/{run}")
+
+    async def _begun(self, request: Request, work: Callable[[], Any], then: str) -> Response:
+        """Do it; what takes long goes on."""
+        task = asyncio.create_task(unbroken(work))
         self._resumed.add(task)
         task.add_done_callback(self._resumed.discard)
         await asyncio.wait({task}, timeout=_RESUME_SECONDS)
         if task.done() and isinstance(problem := task.exception(), MoonboxError):
             return self._problem(request, 409, str(problem))
-        return RedirectResponse(f"{PREFIX}/durable", 303)
+        return RedirectResponse(then, 303)
 
     async def save(self, request: Request) -> Response:
         """Make a tool script of a run."""

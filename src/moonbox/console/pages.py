@@ -115,6 +115,7 @@ async def run(service: Service, request: Request, _: str) -> dict[str, Any]:
         "usage": _usage(record),
         "tracebacks": tracebacks(record),
         "media": as_json([] if bench is None else bench.media_of(record.id)),
+        "plan": () if bench is None else await in_thread(bench.undo_plan, record.id),
         "walkable": bench is not None and await in_thread(bench.is_recorded, record),
         "model": report["model"],
         "economy": report["economy"],

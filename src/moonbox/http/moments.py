@@ -1,13 +1,19 @@
-"""Time travel: a recorded run as it was at one of its calls, and forks that go on from there with other answers."""
+"""Recorded runs: found in the journal, looked at call by call, and forked with other answers."""
 
 from __future__ import annotations
 
+import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
+from moonbox.audit.query import labels_of, moment
 from moonbox.audit.records import Run
+from moonbox.durable.index import JournalFilter
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.http.playground import answer_of, run_dict
-from moonbox.http.requests import JsonAnswer, Refused, json_object, refusing
+from moonbox.http.requests import JsonAnswer, Refused, json_object, number, refusing, text
 from moonbox.threads import in_thread, own_thread
 
 if TYPE_CHECKING:
@@ -27,6 +33,21 @@ class MomentsApi:
 
     def __init__(self, workbench: Workbench) -> None:
         self._bench = workbench
+
+    async def list_journal(self, request: Request) -> Response:
+        """The runs of the journal that fit, the latest first."""
+        given = {name: text(request, name) or "" for name in ("state", "tool", "since", "text", "label")}
+        limit, page = number(request, "limit", 100, 1_000), max(1, number(request, "page", 1, 1_000_000))
+        with refusing(400, "invalid", UsageError):
+            label, since = given.pop("label"), given.pop("since")
+            wanted = JournalFilter(
+                **given,
+                since=moment(since, time.time()) if since else 0.0,
+                labels=labels_of([label] if label else []) or {},
+            )
+        with refusing(409, "unavailable", MoonboxError):
+            found = await in_thread(partial(self._bench.journal.runs, wanted, most=limit + 1, skip=limit * (page - 1)))
+        return JsonAnswer({"runs": [structs.asdict(run) for run in found[:limit]], "more": len(found) > limit})
 
     async def get_moment(self, request: Request) -> Response:
         view = await self._view(request, request.path_params["index"])

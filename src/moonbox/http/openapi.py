@@ -132,7 +132,13 @@ def moment_operations() -> dict[str, Any]:
     fork = _object({"at": {"type": "integer"}, "answers": _OBJECTS, "dry": _BOOLEAN}, "at")
     moment = {"at": {}, "total": {}, "line": {}, "frames": _OBJECTS, "globals": _OBJECT, "call": _OBJECT}
     came_to = {"run": {}, "output": _STRING, "stopped": {}}
+    search = [
+        *map(_text, ("state", "label", "tool", "since", "text")),
+        _number("limit", 1_000),
+        _number("page", 1_000_000),
+    ]
     return {
+        "GET /journal": _operation("listJournal", "Runs of the journal", {"runs": _OBJECTS, "more": _BOOLEAN}, search),
         "GET /runs/{id}/moments/{index:int}": _operation("getMoment", "A recorded run at one of its calls", moment),
         "POST /runs/{id}/forks": _operation("forkRun", "Go on from there with other answers", came_to, body=fork),
     }

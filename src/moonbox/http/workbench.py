@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.sinks import Sink
     from moonbox.durable.store import Journal
+    from moonbox.durable.undoing import Undone, UndoStep
     from moonbox.durable.views import RunView
     from moonbox.http.playground import PlaygroundSession
     from moonbox.knowledge.base import KnowledgeBase
@@ -175,20 +176,37 @@ class Workbench:
 
     def resume(self, run: str, in_flight: str | None) -> Run:
         """Continue a run of the journal that a crash cut off, with the Sandbox of its language."""
-        return self._sandbox(self._journal.known(run).language).resume(run, in_flight)
+        return self._sandbox(self.journal.known(run).language).resume(run, in_flight)
 
     def view(self, run: str, at: int) -> RunView:
         """A run of the journal as it was at its call of that number; UsageError or Diverged where that is not known."""
-        return self._sandbox(self._journal.known(run).language).replay(run, until=at)
+        return self._sandbox(self.journal.known(run).language).replay(run, until=at)
+
+    def patch(self, run: str, source: str, in_flight: str | None) -> Run:
+        """Continue a run of the journal with a corrected script."""
+        return self._sandbox(self.journal.known(run).language).patch(run, source, in_flight)
+
+    def undo_plan(self, run: str) -> tuple[UndoStep, ...]:
+        """How the calls of a run are taken back; empty where there is nothing to undo, or no more."""
+        with contextlib.suppress(MoonboxError):
+            known = self.journal.known(run)
+            if known.undone != "yes":
+                return self._sandbox(known.language).undo_plan(run)
+        return ()
+
+    def undo(self, run: str, in_flight: str | None) -> Undone:
+        """Take the calls of a run back."""
+        return self._sandbox(self.journal.known(run).language).undo(run, in_flight)
 
     def is_recorded(self, run: Run) -> bool:
         """Whether the journal has the run, so that it can be walked."""
         with contextlib.suppress(MoonboxError):
-            return bool(run.calls) and self._journal.look_up(run.id) is not None
+            return bool(run.calls) and self.journal.look_up(run.id) is not None
         return False
 
     @property
-    def _journal(self) -> Journal:
+    def journal(self) -> Journal:
+        """That of its Sandboxes; UsageError where they have none."""
         return next(iter(self._sandboxes.values())).journal
 
     def close(self) -> None:
