@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Every program that a test starts would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo console screenshots test lint types collected unit cluster environments fuzz fuzz-costs sanitize js js-package js-tests js-soak without-js soak bench economy slips trial docs lock dist clean
+.PHONY: demo console screenshots test lint types collected unit cluster environments fuzz fuzz-costs sanitize js js-package js-tests js-bench js-soak without-js soak bench economy slips trial docs lock dist clean
 
 demo: $(VENV)/core
 	$(BIN)/python examples/demo.py
@@ -44,6 +44,10 @@ js-package: $(VENV)/installed
 # It runs beside other tests: what it prints comes in the end, all of it where something failed.
 js-tests:
 	@cd js && npm test --silent > ../$(VENV)/js-tests.log 2>&1 && tail -n 8 ../$(VENV)/js-tests.log || { cat ../$(VENV)/js-tests.log; exit 1; }
+
+# The first result beside quickjs-emscripten, and the memory of fifty Repls that run at once.
+js-bench: js-package
+	cd js && node scripts/bench.mjs
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

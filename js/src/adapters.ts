@@ -1,90 +1,16 @@
 /**
- * Where JavaScript users are: tools of an MCP client as a source, and code mode for the AI SDK and LangChain.js.
+ * Where JavaScript users are: code mode for the AI SDK and LangChain.js.
  *
  * Nothing is imported of these packages: their objects are handed in, and are used through the few methods named here.
  */
 
-import type { CallOptions, CodeMode } from "./codemode/mode.js";
-import { ToolError } from "./errors.js";
-import { Media } from "./media.js";
+import { CodeMode, type CallOptions, type CodeModeSettings } from "./codemode/mode.js";
 import { checkOptions } from "./suggest.js";
+import { Sandbox, type SandboxOptions } from "./sandbox/sandbox.js";
 import type { SchemaObject } from "./tools/document.js";
 import type { StandardSchema } from "./tools/standard.js";
-import { tool, type Tool } from "./tools/tool.js";
 
-/** What is used of `Client` of `@modelcontextprotocol/sdk`. */
-export interface McpClient {
-  listTools(params?: { cursor?: string }): Promise<{ tools: McpTool[]; nextCursor?: string | undefined }>;
-  callTool(params: { name: string; arguments: Record<string, unknown> }, schema?: undefined, options?: { signal?: AbortSignal }): Promise<unknown>;
-}
-
-interface McpTool {
-  name: string;
-  description?: string | undefined;
-  inputSchema: object;
-  outputSchema?: object | undefined;
-  annotations?: { readOnlyHint?: boolean; destructiveHint?: boolean; idempotentHint?: boolean; openWorldHint?: boolean } | undefined;
-}
-
-interface McpBlock {
-  type: string;
-  text?: string;
-  data?: string;
-  mimeType?: string;
-  /** Of an embedded resource: its text, or its bytes as base64. */
-  resource?: { uri?: string; mimeType?: string; text?: string; blob?: string };
-}
-
-/** A server that does not come to an end is left there. */
-const MOST_PAGES = 100;
-const MOST_TOOLS = 2_000;
-
-/** The tools of a connected MCP client, in a namespace where one is given. */
-export async function mcpTools(client: McpClient, options: { namespace?: string; timeout?: number } = {}): Promise<Tool[]> {
-  checkOptions(options, ["namespace", "timeout"]);
-  const found: McpTool[] = [];
-  let cursor: string | undefined;
-  for (let pages = 0; pages < MOST_PAGES && found.length < MOST_TOOLS; pages += 1) {
-    const page = await client.listTools(cursor === undefined ? {} : { cursor });
-    found.push(...page.tools);
-    if (page.nextCursor === undefined || page.nextCursor === cursor) break;
-    cursor = page.nextCursor;
-  }
-  return found.map(({ name, description = "", inputSchema, outputSchema, annotations = {} }) =>
-    tool({
-      name,
-      description,
-      namespace: options.namespace ?? null,
-      timeout: options.timeout ?? null,
-      parameters: inputSchema as SchemaObject,
-      returns: (outputSchema ?? null) as SchemaObject | null,
-      hints: {
-        readOnly: annotations.readOnlyHint ?? null, destructive: annotations.destructiveHint ?? null,
-        idempotent: annotations.idempotentHint ?? null, openWorld: annotations.openWorldHint ?? null,
-      },
-      call: async (args, { signal }) => mcpResult(await client.callTool({ name, arguments: args }, undefined, { signal })),
-    }),
-  );
-}
-
-function mcpResult(answer: unknown): unknown {
-  const { content = [], structuredContent, isError } = answer as { content?: McpBlock[]; structuredContent?: unknown; isError?: boolean };
-  const text = content.filter((block) => block.type === "text").map((block) => block.text ?? "").join("\n");
-  if (isError) throw new ToolError(text || "the MCP server reported an error without a message");
-  if (structuredContent !== undefined) return structuredContent;
-  const others = content.filter((block) => block.type !== "text").map(reference);
-  if (others.length === 0) return text;
-  return text === "" && others.length === 1 ? others[0] : [...(text === "" ? [] : [text]), ...others];
-}
-
-/** A block that is not text: its medium, or what there is to say about it. */
-function reference({ type, data, mimeType = "", resource, ...rest }: McpBlock): unknown {
-  if (data !== undefined) return Media.fromBase64(data, mimeType);
-  if (resource?.blob !== undefined) return Media.fromBase64(resource.blob, resource.mimeType, resource.uri);
-  return { type, ...rest, ...resource, ...(mimeType && { mimeType }) };
-}
-
-/** The code tool and the direct tools for `generateText({ tools })` of the AI SDK (`ai`, from version 6). */
+/** The code tool and the direct tools for `generateText({ tools })` of the AI SDK (`ai`, from version 5). */
 export function aiTools(mode: CodeMode, options: { conversation?: string } = {}): Record<string, AiTool> {
   checkOptions(options, ["conversation"]);
   return Object.fromEntries(
@@ -99,16 +25,40 @@ export function aiTools(mode: CodeMode, options: { conversation?: string } = {})
   );
 }
 
+/** The code tool alone, with its Sandbox: for `tools: { code: codeTool({ tools }) }` of the AI SDK. `close` ends its worker. */
+export function codeTool(options: CodeToolOptions): AiTool & { readonly mode: CodeMode; close(): Promise<void> } {
+  const { conversation, settings = {}, ...sandbox } = options;
+  const box = new Sandbox(sandbox);
+  const mode = new CodeMode(box, settings);
+  const made = aiTools(mode, conversation === undefined ? {} : { conversation })[mode.toolName]!;
+  const close = async (): Promise<void> => {
+    await mode.close();
+    await box.close();
+  };
+  return Object.assign(made, { mode, close });
+}
+
+/** What a Sandbox takes, the settings of its CodeMode, and the conversation whose Repl the calls share. */
+export interface CodeToolOptions extends SandboxOptions {
+  settings?: Omit<CodeModeSettings, "mode" | "keepVisible">;
+  conversation?: string;
+}
+
 export interface AiTool {
   description: string;
-  inputSchema: StandardSchema<unknown, unknown> & { "~standard": { jsonSchema: object } };
+  inputSchema: StandardSchema<unknown, unknown> & { "~standard": { jsonSchema: object }; jsonSchema: SchemaObject };
   execute(args: unknown, options?: { abortSignal?: AbortSignal | undefined }): Promise<string>;
 }
 
-/** A JSON Schema as a Standard Schema that lets everything through: code mode itself says what is wrong, to the model. */
+/**
+ * A JSON Schema that lets everything through, as a Standard Schema and as the AI SDK has its own: code mode itself says what is wrong,
+ * to the model.
+ */
 function asStandard(schema: SchemaObject): AiTool["inputSchema"] {
   const describe = (): SchemaObject => schema;
+  const own = { [Symbol.for("vercel.ai.schema")]: true, _type: undefined, jsonSchema: schema, validate: (value: unknown) => ({ success: true, value }) };
   return {
+    ...own,
     "~standard": { version: 1, vendor: "moonbox", validate: (value) => ({ value }), jsonSchema: { input: describe, output: describe } },
   };
 }

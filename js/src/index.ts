@@ -12,7 +12,8 @@ export { type AuditOption, type Sink } from "./audit/sinks.js";
 export type { Failures } from "./failures.js";
 export { Tool, tool, type Hints, type Policy, type ToolContext, type ToolOptions } from "./tools/tool.js";
 export { type ArgumentsOf, type StandardSchema } from "./tools/standard.js";
-export { Toolbox, type ToolSource } from "./tools/toolbox.js";
+export { type AiSdkTool, type ForeignTool, type LangchainTool, type OpenAiFunction } from "./tools/foreign.js";
+export { Toolbox, type ListedSource, type ToolLister, type ToolSource } from "./tools/toolbox.js";
 export { render, type Level } from "./tools/signature.js";
 export {
   ArgumentError, AuditError, ClosedError, ConversionError, Denied, MoonboxError, ScriptError, ToolDefinitionError, ToolError,
@@ -27,4 +28,5 @@ export { type Answers, type Paused } from "./codemode/paused.js";
 export { results, type Answered } from "./codemode/results.js";
 export { type Catalog, type Choice } from "./codemode/catalog.js";
 export { type Definitions, type Format, type ObjectSchema } from "./codemode/definitions.js";
-export { aiTools, langchainTools, mcpTools, type AiTool, type McpClient } from "./adapters.js";
+export { aiTools, codeTool, langchainTools, type AiTool, type CodeToolOptions } from "./adapters.js";
+export { mcpTools, type McpClient } from "./tools/mcp.js";

@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { aiTools, CodeMode, langchainTools, mcpTools, Sandbox, tool } from "../dist/index.js";
+import { aiTools, CodeMode, codeTool, langchainTools, mcpTools, Sandbox, tool, Toolbox } from "../dist/index.js";
 
 const need = createRequire(fileURLToPath(new URL("./apps/package.json", import.meta.url)));
 const load = (name) => import(pathToFileURL(need.resolve(name)).href);
@@ -102,3 +102,89 @@ test("LangChain.js calls the code tool", { skip }, () =>
     const answer = await code.invoke({ type: "tool_call", id: "1", name: "lua_repl", args: SCRIPT });
     assert.deepEqual([answer.content, answer.tool_call_id], ["42", "1"]);
   }));
+
+for (const name of ["ai5", "ai6", "ai"]) {
+  test(`tools of ${name} are a source, and codeTool streams in its streamText`, { skip }, async () => {
+    const { jsonSchema, stepCountIs, isStepCount, streamText, tool: make } = await load(name);
+    const { z } = await load("zod");
+    const seen = [];
+    const weather = make({
+      description: "The weather in a city.", inputSchema: z.object({ city: z.string() }), outputSchema: z.object({ celsius: z.int() }),
+      execute: async ({ city }, { toolCallId, abortSignal }) => {
+        seen.push([city, typeof toolCallId, abortSignal instanceof AbortSignal]);
+        return { celsius: city.length };
+      },
+    });
+    const count = make({
+      description: "Counts.", inputSchema: jsonSchema({ type: "object", properties: { to: { type: "integer" } }, required: ["to"] }),
+      async *execute({ to }) { for (let at = 1; at <= to; at += 1) yield at; },
+    });
+    const pay = make({ description: "Pays.", inputSchema: z.object({}), needsApproval: true, execute: async () => "paid" });
+    const code = codeTool({ tools: { weather, bank: { pay, count } } });
+    try {
+      assert.match(code.description, /weather\(city: string\) -> \{celsius: integer\}/);
+      const { toolbox } = code.mode.sandbox;
+      assert.deepEqual(toolbox.paths(), ["weather", "bank.pay", "bank.count"]);
+      assert.equal(toolbox.get("bank.pay").policy, "approve");
+      const prompts = [];
+      const old = name === "ai5";
+      const usage = old ? { inputTokens: 1, outputTokens: 1, totalTokens: 2 } : { inputTokens: { total: 1 }, outputTokens: { total: 1 } };
+      const finish = (reason) => ({ type: "finish", finishReason: old ? reason : { unified: reason, raw: "" }, usage });
+      const source_code = 'return tools.weather{city = "Rome"}.celsius + tools.bank.count{to = 3}';
+      const answers = [
+        [{ type: "tool-call", toolCallId: "1", toolName: "code", input: JSON.stringify({ source_code }) }, finish("tool-calls")],
+        [{ type: "text-start", id: "1" }, { type: "text-delta", id: "1", delta: "It is " }, { type: "text-delta", id: "1", delta: "7." }, { type: "text-end", id: "1" }, finish("stop")],
+      ];
+      const Model = Object.entries(await load(`${name}/test`)).filter(([each]) => /^MockLanguageModelV\d+$/.test(each)).sort().at(-1)[1];
+      const model = new Model({
+        doStream: async (options) => {
+          prompts.push(options);
+          const parts = [{ type: "stream-start", warnings: [] }, ...answers[prompts.length - 1]];
+          return { stream: new ReadableStream({ start(controller) { parts.forEach((part) => controller.enqueue(part)); controller.close(); } }) };
+        },
+      });
+      const result = streamText({ model, tools: { code }, prompt: "What is it?", stopWhen: (isStepCount ?? stepCountIs)(3) });
+      const parts = [];
+      for await (const part of result.textStream) parts.push(part);
+      assert.deepEqual(parts, ["It is ", "7."]);
+      assert.equal(prompts[0].tools[0].inputSchema.properties.source_code.type, "string");
+      assert.match(JSON.stringify(prompts[1].prompt), /"value":"7"/);
+      assert.deepEqual(seen, [["Rome", "string", true]]);
+      assert.match(await code.execute({ source_code: "return tools.weather{city = 7}" }), /city: expected string, got 7/);
+    } finally {
+      await code.close();
+    }
+  });
+}
+
+test("tools of LangChain.js and function definitions of OpenAI are sources as they are", { skip }, async () => {
+  const { tool: make } = await load("@langchain/core/tools");
+  const { z } = await load("zod");
+  const add = make(({ a, b }) => String(a + b), { name: "add", description: "Adds.", schema: z.object({ a: z.int(), b: z.int() }) });
+  const parameters = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
+  const ask = { type: "function", function: { name: "ask", description: "Asks.", parameters } };
+  const greet = { type: "function", function: { name: "greet", parameters, function: ({ name }) => `hello ${name}` } };
+  const flat = { type: "function", name: "flat", description: "Of the Responses API.", parameters, strict: true };
+  const box = new Sandbox({ tools: [add, ask, greet, { more: [flat] }] });
+  try {
+    assert.deepEqual(box.toolbox.paths(), ["add", "ask", "greet", "more.flat"]);
+    const clientCalls = ({ tool, arguments: { name } }) => `${tool} ${name}`;
+    const run = await box.run("return tools.add{a = 1, b = 2}, tools.greet{name = 'x'}, tools.ask{name = 'y'}, tools.more.flat{name = 'z'}", { clientCalls });
+    assert.deepEqual(run.unwrap() && run.values, ["3", "hello x", "ask y", "more.flat z"]);
+  } finally {
+    await box.close();
+  }
+});
+
+test("clients list their tools for a Toolbox", async () => {
+  const client = { listTools: async () => ({ tools: [{ name: "price", inputSchema: { type: "object" } }] }), callTool: async () => ({ content: [{ type: "text", text: "9" }] }) };
+  const ofAi = { tools: async () => ({ note: { description: "", inputSchema: { jsonSchema: { type: "object", properties: {} }, validate: undefined }, execute: async () => "noted" } }) };
+  assert.throws(() => new Sandbox({ tools: { shop: client } }), /a client lists its tools when it is asked: give `await Toolbox\.from\(…\)`/);
+  const box = new Sandbox({ tools: await Toolbox.from({ shop: client, books: [ofAi], double }) });
+  try {
+    assert.deepEqual(box.toolbox.paths(), ["shop.price", "books.note", "double.double"]);
+    assert.deepEqual((await box.run("return tools.shop.price{}, tools.books.note{}")).values, ["9", "noted"]);
+  } finally {
+    await box.close();
+  }
+});

@@ -2,11 +2,20 @@
 
 import { ArgumentError, ToolDefinitionError } from "../errors.js";
 import { unknown } from "../suggest.js";
+import { adopted, isNamedByKey, type ForeignTool } from "./foreign.js";
+import { mcpTools, type McpClient } from "./mcp.js";
 import { aliases, checkName, LONGEST_NAME } from "./naming.js";
 import { Tool } from "./tool.js";
 
-/** A Tool, a Toolbox, an object from namespace to such, or an array of such. */
-export type ToolSource = Tool | Toolbox | ToolSource[] | { [namespace: string]: ToolSource };
+/**
+ * A Tool, a Toolbox, a tool of the AI SDK, of LangChain.js or a function definition of OpenAI, an object from namespace to such, or an
+ * array of such. A tool of the AI SDK stands under its name, as it does there.
+ */
+export type ToolSource = Tool | Toolbox | ForeignTool | ToolSource[] | { [name: string]: ToolSource };
+/** Also what lists its tools when it is asked: clients of MCP, of the official SDK, the AI SDK or LangChain.js. */
+export type ListedSource = ToolSource | ToolLister | ListedSource[] | { [name: string]: ListedSource };
+/** A client that gives its tools when it is asked. */
+export type ToolLister = McpClient | { tools(): Promise<ToolSource> } | { getTools(): Promise<ToolSource[]> };
 
 export class Toolbox implements Iterable<Tool> {
   private tools = new Map<string, Tool>();
@@ -21,6 +30,11 @@ export class Toolbox implements Iterable<Tool> {
 
   static of(tools: ToolSource): Toolbox {
     return tools instanceof Toolbox ? tools : new Toolbox(tools);
+  }
+
+  /** A Toolbox of sources of which some list their tools first: `await Toolbox.from({ shop: client })`. */
+  static async from(source: ListedSource): Promise<Toolbox> {
+    return Toolbox.of(await listed(source));
   }
 
   [Symbol.iterator](): Iterator<Tool> {
@@ -87,16 +101,43 @@ export class Toolbox implements Iterable<Tool> {
   }
 }
 
-function* flat(source: ToolSource, space: string | null): Iterable<Tool> {
+function* flat(source: ToolSource, space: string | null, key: string | null = null): Iterable<Tool> {
   if (source instanceof Tool) {
     yield space === null ? source : source.with({ namespace: source.namespace === null ? space : `${space}.${source.namespace}` });
   } else if (source instanceof Toolbox || Array.isArray(source)) {
     for (const item of source) yield* flat(item, space);
   } else if (typeof source === "object" && source !== null) {
-    for (const [name, inner] of Object.entries(source)) {
-      yield* flat(inner, space === null ? checkName(name, "namespace") : `${space}.${checkName(name, "namespace")}`);
+    const own = adopted(source, key);
+    if (own !== null) yield* flat(own, space);
+    else if (lister(source) !== null) throw new ToolDefinitionError("a client lists its tools when it is asked: give `await Toolbox.from(…)`");
+    else {
+      for (const [name, inner] of Object.entries(source as { [name: string]: ToolSource })) {
+        const within = isNamedByKey(inner) ? space : space === null ? checkName(name, "namespace") : `${space}.${checkName(name, "namespace")}`;
+        yield* flat(inner, within, name);
+      }
     }
   } else {
     throw new ToolDefinitionError(`${String(source)} is not a tool; give Tools, Toolboxes, or an object of namespaces`);
   }
+}
+
+/** The method that lists a client's tools; null where it is no client. */
+function lister(source: object): (() => Promise<ToolSource>) | null {
+  const given = source as Partial<Record<"listTools" | "callTool" | "tools" | "getTools", unknown>>;
+  if (typeof given.listTools === "function" && typeof given.callTool === "function") return () => mcpTools(source as McpClient);
+  for (const name of ["tools", "getTools"] as const) {
+    if (typeof given[name] === "function") return () => (source as Record<string, () => Promise<ToolSource>>)[name]!();
+  }
+  return null;
+}
+
+/** The source with the tools of its clients in their places. */
+async function listed(source: ListedSource): Promise<ToolSource> {
+  if (source instanceof Tool || source instanceof Toolbox || typeof source !== "object" || source === null) return source;
+  if (Array.isArray(source)) return Promise.all(source.map(listed));
+  const list = lister(source);
+  if (list !== null) return list();
+  if (isNamedByKey(source) || adopted(source, null) !== null) return source as ToolSource;
+  const entries = Object.entries(source as { [name: string]: ListedSource }).map(async ([name, inner]) => [name, await listed(inner)] as const);
+  return Object.fromEntries(await Promise.all(entries));
 }
