@@ -46,6 +46,8 @@ class AwaitingExecutor:
             self._wake()
         if is_async:
             return await call()
+        if entry.only_computes:
+            return call()
         assert entry.running is not None
         entry.running.hold()
         result = await in_thread(call, start=self._threads.submit, ended=entry.running.let_go)

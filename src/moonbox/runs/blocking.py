@@ -9,7 +9,7 @@ threads, and the caller's thread is always free to watch the clock. It takes the
 from __future__ import annotations
 
 from collections import deque
-from threading import Event, RLock
+from threading import Event, RLock, get_ident
 from time import monotonic, sleep
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
@@ -42,18 +42,24 @@ _LOOK = 0.02
 class BlockingExecutor:
     """Runs tools in the current thread; async ones on the event loop of another thread, waiting for them.
 
-    submit   runs there the coroutine that it makes; its second argument is called when that has really ended
-    wake     makes the driving thread read the deadlines again
+    submit         runs there the coroutine that it makes; its second argument is called when that has really ended
+    wake           makes the driving thread read the deadlines again
+    interruptible  the thread is that of the run's caller, which Ctrl-C interrupts
     """
 
     def __init__(
-        self, submit: Callable[[Any, Callable[[], object] | None], Future[Any]], wake: Callable[[], object]
+        self,
+        submit: Callable[[Any, Callable[[], object] | None], Future[Any]],
+        wake: Callable[[], object],
+        *,
+        interruptible: bool = False,
     ) -> None:
         self._submit = submit
         self._wake = wake
+        self._interruptible = interruptible
 
     def is_cancelled(self, problem: BaseException) -> bool:
-        return False  # no task performs the call
+        return self._interruptible and isinstance(problem, KeyboardInterrupt)  # no task performs the call
 
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         if entry.deadline is not None:
@@ -109,6 +115,7 @@ class BlockingDriver:
         self._loop = loop
         self._executor: BlockingExecutor | None = None  # made for the first call: many runs have none
         execution.clock.changed = link.wake
+        self._caller = get_ident()
         self._owner = RLock()  # held by the thread that drives a run, and by the caller's thread for good at its end
         self._ended: Signal | None = None  # given by a tool thread that has driven the run to its end
         self._problem: BaseException | None = None  # what ended that thread's driving
@@ -160,9 +167,8 @@ class BlockingDriver:
     # The caller's thread
 
     def _drive(self) -> None:
-        while not (self._execution.over or self._execution.sleeping):
-            entry = self._until_lone_call()
-            if entry is not None and self._hand_over(entry):
+        while (entry := self._until_lone_call()) is not None:
+            if self._hand_over(entry):
                 self._watch()
 
     def _hand_over(self, entry: CallEntry) -> bool:
@@ -260,6 +266,9 @@ class BlockingDriver:
                 continue  # that may be the end: a person has declined the script
             if execution.interrupted:
                 execution.stop(REASON_CANCELLED, monotonic())
+            if starting and not execution.stopping and execution.calls.only_computes(starting[0]):
+                self._perform_here(starting.popleft())
+                continue
             if len(starting) == 1 == len(opened) and not execution.stopping:
                 if link.bell is not None:
                     link.stop_waking()
@@ -271,6 +280,13 @@ class BlockingDriver:
                 self._collect()  # of calls that ended before `wake` had an effect
             self._step()
         return None
+
+    def _perform_here(self, entry: CallEntry) -> None:
+        """Perform the call of a tool that only computes in the thread that drives the run."""
+        execution, interruptible = self._execution, get_ident() == self._caller
+        executor = BlockingExecutor(self._loop.submit, self._link.wake, interruptible=interruptible)
+        entry.performing = True
+        execution.answer(entry, *run_to_end(execution.calls.perform(entry, execution.record, executor)))
 
     def _start(self, entry: CallEntry, *, drives: bool = True) -> None:
         """Perform the call in a tool thread. Where none can be started, that is its answer."""

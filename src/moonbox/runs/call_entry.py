@@ -50,6 +50,8 @@ class CallEntry:
     """Stops what performs it, where that is possible."""
     performing = False
     """A thread or task has begun to perform it."""
+    only_computes = False
+    """Its tool needs no thread of its own: see `Tool.thread`."""
     left = False
     """The run is over, or no longer waits for it: a tool that has not begun does not begin."""
     asked: float | None = None

@@ -29,7 +29,7 @@ from moonbox.threads import Contained
 from moonbox.tools.binding import named_arguments
 from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, convert, to_tool_error
-from moonbox.values import Packed, ValueLimits
+from moonbox.values import ORDINARY, Packed, ValueLimits
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
@@ -116,6 +116,11 @@ class CallPath:
         search = tools.search(self.toolbox)
         return Docs(self.toolbox, self.additions.docs, self.language.name, tools.learned, search=search)
 
+    def only_computes(self, entry: CallEntry) -> bool:
+        """Whether the call is of a tool that needs no thread of its own."""
+        tool = self.toolbox.get(entry.tool) if entry.target.startswith("tools.") else None
+        return tool is not None and not tool.thread
+
     def prepare(self, entry: CallEntry) -> Tool | AddedFunction:
         """Resolve and validate; ToolError says what is wrong."""
         space, _, name = entry.target.partition(".")
@@ -124,7 +129,7 @@ class CallPath:
         if space != "tools":
             raise ArgumentError(f"there is no function '{name}'", code="unknown_function")
         tool = self.toolbox.resolve(name)
-        entry.tool = tool.path
+        entry.tool, entry.only_computes = tool.path, not tool.thread
         given = with_addresses(entry.given, tool) if self.media.kept else entry.given
         try:
             entry.arguments = tool.binder.bind(given, tool.path, self._first, is_json_call=self._direct)
@@ -201,7 +206,7 @@ class CallPath:
     async def _call(self, target: Tool | AddedFunction, entry: CallEntry, run: RunRecord, executor: Executor) -> Packed:
         """Call it, if middleware and people agree, and convert what it returns."""
         tool = None if isinstance(target, AddedFunction) else target
-        if tool is not None:
+        if tool is not None and (tool.policy != "auto" or tool.max_concurrency or self._settings.middleware):
             answer = await self._admit(tool, entry, run, executor)
             if answer is not None:
                 return self._packed(answer.result, tool)
@@ -319,7 +324,9 @@ class CallPath:
         def write_and_call() -> Any:
             if intents is not None:
                 intents.start(entry, run.head)
-            result = collect_rows(call(), most)
+            result = call()
+            if type(result) not in ORDINARY:
+                result = collect_rows(result, most)
             if entry.left and isinstance(result, CoroutineType):
                 result.close()  # the run does not wait for it
                 raise ToolError("the run is over", code="cancelled")

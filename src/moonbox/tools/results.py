@@ -127,7 +127,8 @@ def convert(
     subject = f"the result of {name}" if name else "the result"
     schema, given = tool.result_schema if tool is not None else None, value
     try:
-        value = collect_rows(value, limits.max_array)
+        if type(value) not in ORDINARY:
+            value = collect_rows(value, limits.max_array)
         if tool is not None and tool.parse_json and tool.returns is None and isinstance(value, str):
             value = _parsed(value, limits)
         packed = pack(value, limits, "result")

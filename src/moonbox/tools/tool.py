@@ -89,6 +89,9 @@ class Tool(Generic[P, R]):
     fields of them."""
     placement: Placement = field(default="caller", repr=False)
     """node: on a cluster, calls run on a node of it, which imports the function. Elsewhere it makes no difference."""
+    thread: bool = field(default=True, repr=False)
+    """False: it only computes, for microseconds: it is called in the thread that drives the run, where its time cannot
+    be cut, and a call of it costs less."""
     execution: bool = field(default=False, repr=False)
     """It runs scripts itself, so that scripts must not reach it."""
     is_async: bool = field(default=False, repr=False)
@@ -121,6 +124,11 @@ class Tool(Generic[P, R]):
             raise ToolDefinitionError(f"tool {self.name!r}: policy 'approve' needs a function")
         if not callable(self.call):
             raise ToolDefinitionError(f"tool {self.name!r}: {self.call!r} is not callable")
+        if not self.thread and (self.is_async or self.timeout or self.max_concurrency or self.policy == "approve"):
+            raise ToolDefinitionError(
+                f"tool {self.name!r}: thread=False is for a function that only computes: not for an async one, and not "
+                "with timeout, max_concurrency or policy 'approve'"
+            )
         self._check_errors()
         _check_number(self.name, "timeout", self.timeout, (int, float))
         _check_number(self.name, "max_concurrency", self.max_concurrency, int)
@@ -322,6 +330,7 @@ def tool(
     retry: Retry | None = None,
     undo: Callable[..., Any] | str | None = None,
     placement: Placement = "caller",
+    thread: bool = True,
     execution: bool = False,
     tags: tuple[str, ...] = (),
     meta: Mapping[str, Any] | None = None,
@@ -351,8 +360,8 @@ class _Decorator(Protocol):
 
 _OPTIONS = (
     *("description", "returns", "namespace", "policy", "hints", "timeout", "max_concurrency"),
-    *("parse_json", "validate_result", "failures", "errors", "retry", "undo", "placement", "execution", "tags"),
-    "meta",
+    *("parse_json", "validate_result", "failures", "errors", "retry", "undo", "placement", "thread", "execution"),
+    *("tags", "meta"),
 )
 
 

@@ -22,6 +22,7 @@ typedef struct {
 } Wire;
 
 static int may_spin;
+static int spinning; /* threads that poll now: with several, each takes the processor that another's worker needs */
 
 static int is_nothing(void) { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
@@ -56,7 +57,12 @@ static PyObject *exchange(Wire *wire, PyObject *const *arguments, Py_ssize_t cou
   }
   if (!problem && sent == size) {
     errno = EAGAIN;
-    if (may_spin) got = spin_receive(&wire->spin, wire->fd, buffer, sizeof buffer);
+    if (may_spin) {
+      if (!__atomic_fetch_add(&spinning, 1, __ATOMIC_RELAXED)) got = spin_receive(&wire->spin, wire->fd, buffer, sizeof buffer);
+      int problem_of_spin = errno;
+      __atomic_fetch_sub(&spinning, 1, __ATOMIC_RELAXED);
+      errno = problem_of_spin;
+    }
     while (got < 0 && is_nothing() && ready > 0 && !interrupted) {
       ready = wait_for(wire->fd, deadline);
       interrupted = ready < 0 && errno == EINTR;
