@@ -106,6 +106,7 @@ js-soak: js-package
 
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/compare.py
+	$(BIN)/python benchmarks/real_script.py
 
 economy: $(VENV)/installed
 	$(BIN)/python benchmarks/economy.py
