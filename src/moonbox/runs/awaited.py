@@ -233,7 +233,10 @@ class AwaitedDriver:
         execution = self._execution
         executor = AwaitingExecutor(self._threads, self._act_soon)
         execution.answer(entry, *await execution.calls.perform(entry, execution.record, executor))
-        self._act_soon()
+        if execution.ledger.open:
+            self._act_soon()
+        else:  # there is no other answer to wait for
+            self._act_in_callback()
 
     # Bytes: what cannot be sent at once is sent by a task that is not cancelled, because half a frame would make the
     # worker useless
