@@ -1,4 +1,4 @@
-"""The npm package beside other sandboxes for Node: prints a table and writes it into docs/hosts.md.
+"""The npm package beside other sandboxes for Node: prints a table and writes it into docs/javascript.md.
 
     python benchmarks/hosts.py [--rounds 10] [--no-write]
 
@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parent / "docs" / "hosts.md"
+PAGE = HERE.parent / "docs" / "javascript.md"
 BEGIN, END = "<!-- figures: written by benchmarks/hosts.py -->\n", "<!-- end of the figures -->\n"
 SUBJECTS = {"moonbox": "moonbox (npm)", "monty": "@pydantic/monty", "quickjs": "quickjs-emscripten"}
 ROWS = {

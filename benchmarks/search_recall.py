@@ -42,7 +42,7 @@ QUESTIONS = {
     "what can a hostile script do to my machine": "security.md",
     "call the sandbox over HTTP": "http.md",
     "how are None and null converted between Python and Lua": "values.md",
-    "differences between Rhai and its original": "rhai-limitations.md",
+    "differences between Rhai and its original": "rhai.md",
     "run a local model with llama.cpp or ollama": "frameworks/local.md",
     "settings of moonbox.toml": "reference/configuration.md",
 }

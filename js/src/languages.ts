@@ -17,6 +17,7 @@ export interface Texts {
   with_tools: string;
   helpers: string;
   paging: string;
+  groups: string;
   failures_return: string;
   failures_raise: string;
   failures_except: string;

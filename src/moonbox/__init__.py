@@ -10,8 +10,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Call, Run, Usage
     from moonbox.codemode.client_calls import Paused
-    from moonbox.codemode.conversation import Conversation
-    from moonbox.codemode.mode import CodeMode
+    from moonbox.codemode.mode import CodeMode, Conversation
     from moonbox.errors import Diverged, InDoubt, MoonboxError, ScriptError, ToolError
     from moonbox.findings import Finding
     from moonbox.limits import Limits
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
 _EXPORTS = {
     "moonbox.audit.records": ("Call", "Run", "Usage"),
     "moonbox.codemode.client_calls": ("Paused",),
-    "moonbox.codemode.conversation": ("Conversation",),
-    "moonbox.codemode.mode": ("CodeMode",),
+    "moonbox.codemode.mode": ("CodeMode", "Conversation"),
     "moonbox.errors": ("Diverged", "InDoubt", "MoonboxError", "ScriptError", "ToolError"),
     "moonbox.findings": ("Finding",),
     "moonbox.limits": ("Limits",),

@@ -46,7 +46,10 @@ def seconds(duration: float) -> str:
         return f"{duration * 1e6:.0f} µs"
     if duration < 0.9995:
         return f"{duration * 1e3:.3g} ms"
-    return f"{duration:.1f} s" if duration < 600 else f"{duration / 60:.1f} min"
+    for most, unit, name in ((600, 1, "s"), (7_200, 60, "min"), (172_800, 3_600, "h")):
+        if duration < most:
+            return f"{duration / unit:.1f} {name}"
+    return f"{duration / 86_400:.1f} days"
 
 
 def size(count: float) -> str:

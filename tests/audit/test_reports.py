@@ -81,7 +81,16 @@ def test_visible(text: str, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("duration", "text"),
-    [(0, "0 µs"), (0.0000421, "42 µs"), (0.0012, "1.2 ms"), (0.9994, "999 ms"), (2.04, "2.0 s"), (3600, "60.0 min")],
+    [
+        (0, "0 µs"),
+        (0.0000421, "42 µs"),
+        (0.0012, "1.2 ms"),
+        (0.9994, "999 ms"),
+        (2.04, "2.0 s"),
+        (3600, "60.0 min"),
+        (86_400, "24.0 h"),
+        (864_000, "10.0 days"),
+    ],
 )
 def test_seconds(duration: float, text: str) -> None:
     assert seconds(duration) == text

@@ -257,3 +257,25 @@ def test_calls_in_doubt_are_listed(moonbox: Moonbox, cut_off: str) -> None:
     (found,) = listed(moonbox("runs", "--journal", "j.db", "--in-doubt", "--json").stdout)
     assert (found["id"], found["pending"]) == (cut_off, [{"call": 1, "tool": "add", "arguments": {"a": 1, "b": 2}}])
     assert 'without an answer: add {"a": 1, "b": 2}' in moonbox("runs", "--journal", "j.db", "--in-doubt").stdout
+
+
+def test_a_missing_tool_is_named_before_calls_in_doubt_are_asked_about(moonbox: Moonbox, cut_off: str) -> None:
+    done = moonbox("resume", cut_off, "--journal", "j.db")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        done.stderr == "error: the run called 'add', not found here; name its tools with --tools or in moonbox.toml\n"
+    )
+
+
+def test_a_difference_of_a_replay_is_told_once(moonbox: Moonbox, cut_off: str, tmp_path: Path) -> None:
+    tools = ("--tools", "durable_kit.py", "--journal", "j.db")
+    moonbox("resume", cut_off, *tools, "--in-flight", "retry")
+    (tmp_path / "other.lua").write_text("for i = 1, 5 do pcall(tools.add, {a = i, b = 6}) end return 1")
+    other = moonbox("replay", cut_off, "--with", "other.lua", *tools)
+    assert other.stderr == "it called add, which is not in the record (5 times)\nit did not call add as recorded\n"
+
+
+def test_a_journal_is_a_database(moonbox: Moonbox, tmp_path: Path) -> None:
+    done = moonbox("run", "-e", "1", "--journal", "foo.txt")
+    assert done.stderr == "error: the journal 'foo.txt' must be a .db file or a postgresql:// address\n"
+    assert (done.returncode, list(tmp_path.glob("foo*"))) == (2, [])

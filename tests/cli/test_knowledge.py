@@ -210,3 +210,11 @@ def test_the_phases_all_have_words() -> None:
     from moonbox.cli.knowledge import PHASES
 
     assert set(PHASES) == {"scan", "remove", "embed", "done"}
+
+
+def test_words_to_leave_out_are_no_options(project: Path) -> None:
+    call("sync")
+    assert "Setting up" in call("search", "install", "-sources", "-n", "3").stdout
+    assert call("search", "install", "-server").stdout == "nothing found\n"
+    only = call("search", "-server")
+    assert (only.exit_code, only.stderr) == (2, "error: name words to find, too, beside the words to leave out\n")

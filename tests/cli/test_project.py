@@ -59,7 +59,7 @@ def test_scripts_without_a_suffix_are_in_the_language_of_the_project(
     ("settings", "says"),
     [
         ("language = 'ruby'", "unknown language 'ruby'; known languages: lua, rhai, python"),
-        ("lua_features = ['goto']", "lua_features must be a set of ['coroutines', 'metatables'], not ('goto',)"),
+        ("lua_features = ['goto']", "lua_features: unknown feature 'goto'; known features: coroutines, metatables"),
         ("require = ['secomp']", "unknown layer 'secomp'; did you mean 'seccomp'?"),
         ("min_workers = -1", "min_workers must be a whole number of at least 0, not -1"),
         ("min_workers = 9\nmax_workers = 2", "min_workers (9) must not be more than max_workers (2)"),

@@ -111,7 +111,8 @@ def test_names_that_a_tool_or_its_file_cannot_have_are_refused(moonbox: Moonbox)
 def test_init_elsewhere_says_where_to_go_on(moonbox: Moonbox, tmp_path: Path) -> None:
     done = moonbox("init", "new project")
     assert done.stdout == (
-        "new project/moonbox.toml is ready. Next:\n\n  cd 'new project'\n  moonbox tool init hello\n"
+        "new project/moonbox.toml is written, and the folder new project/tools/ for tool scripts. Next:\n\n"
+        "  cd 'new project'\n  moonbox tool init hello\n"
         "  moonbox tool test hello --param name=moon\n\n"
     )
     assert "cd " not in moonbox("init").stdout
@@ -223,3 +224,26 @@ def test_a_configuration_that_is_not_trusted_says_what_to_do(moonbox: Moonbox, p
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.endswith(f"\nLook at it and run `moonbox trust {path}`; for CI, set MOONBOX_TRUST=1\n")
     assert moonbox("run", "-e", "1").stdout == "1\n"
+
+
+def test_init_names_what_it_makes(moonbox: Moonbox, tmp_path: Path) -> None:
+    done = moonbox("init", "shop")
+    assert done.stdout.startswith("shop/moonbox.toml is written, and the folder shop/tools/ for tool scripts. Next:\n")
+    assert (tmp_path / "shop" / "tools").is_dir()
+
+
+def test_saved_scripts_are_listed_and_replaced(moonbox: Moonbox, project: Path) -> None:
+    nowhere = moonbox("script", "list")
+    assert (nowhere.returncode, nowhere.stdout) == (2, "")
+    assert nowhere.stderr == 'error: no folder for saved scripts; add saved = "saved" under [tools] in moonbox.toml\n'
+    (project / "moonbox.toml").write_text('[tools]\nsaved = "saved"\n[audit]\npath = "trail.db"\n')
+    assert moonbox("trust", ".").returncode == 0
+    assert moonbox("script", "list").stdout.startswith("no scripts are saved; `moonbox script save")
+    assert moonbox("run", "-e", "local n = 3\nreturn n * 2").stdout == "6\n"
+    save = ("script", "save", "--last", "--name", "double", "--param", "n")
+    assert moonbox(*save).returncode == 0
+    assert [item["name"] for item in json.loads(moonbox("script", "list", "--json").stdout)] == ["double"]
+    assert "double" in moonbox("script", "list").stdout
+    again = moonbox(*save)
+    assert again.stderr.endswith("'double' already; --replace (in code: replace=True) makes a new version\n")
+    assert " is version 2 of the tool 'double'" in moonbox(*save, "--replace").stdout

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from moonbox.cli.options import byte_count, count, duration
+from moonbox.cli.output import plain_text, pretty
 from moonbox.cli.run_options import Quantity
-from moonbox.cli.values import plain_text, pretty
 from moonbox.errors import UsageError
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from moonbox import CodeMode, Limits, Sandbox, Tool, Toolbox, tool
 from moonbox.codemode.catalog import STEPS, Catalog, make_catalog, rough_tokens
 from moonbox.languages.registry import LANGUAGES, language
 
+ROOT = Path(__file__).resolve().parents[2]
 TEXTS = language("lua").texts
 NAMES = (
     "Tools by group, only names; a call is {call}. Before the first one, read "
@@ -269,7 +273,7 @@ def greet(name: str) -> str:
 
 
 def test_the_whole_description() -> None:
-    limits = "- At most 1000 tool calls and 30 seconds a script."
+    limits = "- At most 30 seconds a script."
     with Sandbox([greet]) as box, CodeMode(box) as mode:
         line = "- greet(name: string) -> string — Greet someone."
         about = [TEXTS.description, TEXTS.with_tools, TEXTS.failures_return, limits]
@@ -282,7 +286,8 @@ def test_the_whole_description() -> None:
     [
         (Limits(max_tool_calls=7, timeout=2.5), "- At most 7 tool calls and 2.5 seconds a script."),
         (Limits(max_tool_calls=None), "- At most 30 seconds a script."),
-        (Limits(timeout=None), "- At most 1000 tool calls a script."),
+        (Limits(max_tool_calls=0, timeout=None), "- At most 0 tool calls a script."),
+        (Limits(max_tool_calls=1000, timeout=600), None),
         (Limits(max_tool_calls=None, timeout=None), None),
     ],
 )
@@ -290,6 +295,42 @@ def test_the_limits_are_told(limits: Limits, line: str | None) -> None:
     with Sandbox([greet], limits=limits) as box, CodeMode(box) as mode:
         told = [item for item in mode.description.splitlines() if "At most" in item]
         assert told == ([line] if line else [])
+
+
+SHOP = "import sys; sys.path.insert(0, 'benchmarks'); from trials.world import Shop"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_description_of_a_shop_is_short_and_says_what_a_script_needs(language: str) -> None:
+    """The 20 tools of the trial, which all have types, pages and descriptions."""
+    asked = f"print(CodeMode(Sandbox(Shop().tools(), language={language!r})).description)"
+    program = f"{SHOP}; from moonbox import CodeMode, Sandbox; {asked}"
+    shown = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert len(shown.strip()) <= 5_600
+    assert "of {ids, next_cursor} all ids" in shown and "tool_error (what most tools raise)" in shown
+    assert "group::name" not in shown and "group.name" not in shown and "1000 tool calls" not in shown
+
+
+def test_groups_are_told_where_there_are_some() -> None:
+    with Sandbox([made("list", {}, namespace="git")], language="python") as box, CodeMode(box) as mode:
+        assert "group.name(...)" in mode.description
+
+
+@pytest.mark.parametrize(
+    ("language", "script"),
+    [
+        ("lua", "return pages(tools.found), list.entries({a = 1})[1].key"),
+        ("rhai", '[pages("found"), #{a: 1}.entries()[0].key]'),
+        ("python", "[pages(found), 'a']"),
+    ],
+)
+def test_what_the_description_says_of_pages_and_entries_holds(language: str, script: str) -> None:
+    def found(cursor: str | None = None) -> dict[str, Any]:
+        return {"ids": [1, 2], "next_cursor": "x"} if cursor is None else {"ids": [3], "next_cursor": None}
+
+    with Sandbox([found], language=language) as box:
+        run = box.run(script)
+        assert (list(run.values) if language == "lua" else run.unwrap()) == [[1, 2, 3], "a"]
 
 
 def test_every_language_has_its_texts() -> None:

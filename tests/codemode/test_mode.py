@@ -601,6 +601,16 @@ def test_a_repl_as_the_sandbox() -> None:
         assert repl.run("return 1").value == 1, "it stays open"
 
 
+def test_a_sandbox_takes_the_functions_of_another() -> None:
+    with Sandbox([tiny]) as box, Sandbox() as other:
+        other.define("rate", lambda currency: 2, doc="rate(currency) -> dollars.")
+        other.define("vat", 0.5, doc="vat: the tax")
+        box.define_as(other)
+        assert "- rate(currency) -> dollars." in CodeMode(box).description
+        assert box.run("return rate('x') * vat").value == 1
+        assert "sleep" not in box.docs.added()
+
+
 def test_text_that_was_json_is_said_to_be_so_in_the_next_code_mode() -> None:
     @tool
     def types() -> str:

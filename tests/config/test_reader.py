@@ -24,6 +24,7 @@ from moonbox.config.sections import (
     ServeSettings,
     ToolsTable,
 )
+from moonbox.config.sources import OpenApiSettings
 from moonbox.errors import ConfigError
 
 
@@ -157,3 +158,9 @@ def test_every_setting_is_described(model: Any) -> None:
     assert list(properties) == [item.name for item in fields(model)]
     undescribed = {name for name, part in properties.items() if not part.get("description")}
     assert undescribed <= {"name"}  # of a server: its table is its name
+
+
+def test_what_a_value_of_a_key_refuses_names_the_key_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(OpenApiSettings, {"spec": "a.json", "retry": {"times": 0}}, "openapi.shop")
+    assert str(caught.value) == "[openapi.shop.retry] times must be a whole number from 2 to 100, not 0"

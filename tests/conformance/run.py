@@ -1,7 +1,7 @@
 """Runs the shared cases in every host: python tests/conformance/run.py [--hosts node,deno,bun] [--groups lua,rhai] [-v]
 
-With --write it writes the table of docs/hosts.md. With --results FILE hosts and cases can be run one by one: what other
-runs have put into the file stays, and the table is made from all of it.
+With --write it writes the table of docs/javascript.md. With --results FILE hosts and cases can be run one by one: what
+other runs have put into the file stays, and the table is made from all of it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/hosts.md: how many cases pass in each host, what differs, and why."""
+"""docs/javascript.md: how many cases pass in each host, what differs, and why."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tests.conformance.run import Results
 
-PAGE = Path(__file__).parents[2] / "docs" / "hosts.md"
+PAGE = Path(__file__).parents[2] / "docs" / "javascript.md"
 BEGIN, END = "<!-- table: written by tests/conformance/run.py --write -->\n", "<!-- end of the table -->\n"
 TITLES = {
     "process": "Python, processes",

@@ -1,4 +1,4 @@
-"""The shared cases in Node and Chromium: a sample of them here; `run.py` runs them all and writes docs/hosts.md."""
+"""The shared cases in Node and Chromium: a sample here; `run.py` runs them all and writes docs/javascript.md."""
 
 from __future__ import annotations
 

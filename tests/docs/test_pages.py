@@ -20,7 +20,7 @@ from moonbox.codemode.definitions import FORMATS
 from moonbox.limits import Limits
 from moonbox.tools.hints import Hints
 
-from .pages import DOCS, ROOT, all_pages, name
+from .pages import DOCS, ROOT, RUN, all_pages, blocks, name
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -91,6 +91,30 @@ def test_no_bar_is_escaped_between_backticks() -> None:
     for page in all_pages():
         for line in FENCED.sub("", page.read_text("utf-8")).splitlines():
             assert not (line.startswith("|") and re.search(r"`[^`|]*\\\|[^`]*`", line)), f"{name(page)}: {line}"
+
+
+LONGEST_OPENING = 12
+INSTALL_ALONE = re.compile(r"(?:\$ [^\n]*pip install[^\n]*\n)+")
+WITHOUT_EXAMPLE = {"CONTRIBUTING.md", "docs/changelog.md", "docs/mcp-conformance.md"}
+NOT_RUN_AT_ONCE = {"docs/cluster.md", "docs/console.md", "docs/mcp.md", "docs/scale.md"}
+"""They need a cluster, a server, other programs."""
+OWN_PAGES = [
+    page
+    for page in all_pages()
+    if name(page) not in WITHOUT_EXAMPLE and page.parent.name not in ("reference", "benchmarks")  # those are generated
+]
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=name(page)) for page in OWN_PAGES])
+def test_every_page_begins_with_a_short_example(page: Path) -> None:
+    """Before its first section; test_blocks.py runs it. Only a line that installs something may come first."""
+    source = page.read_text("utf-8")
+    opening = next(block for block in blocks(page) if not INSTALL_ALONE.fullmatch(block.text))
+    before = source.splitlines()[: opening.line]
+    assert not any(line.startswith("## ") for line in before)
+    assert opening.language in RUN
+    assert len([line for line in opening.text.splitlines() if line.strip()]) <= LONGEST_OPENING
+    assert opening.not_run is None or name(page) in NOT_RUN_AT_ONCE
 
 
 def error_classes() -> list[str]:

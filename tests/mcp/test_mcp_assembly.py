@@ -10,7 +10,7 @@ import pytest
 from moonbox import Limits
 from moonbox.config import Config
 from moonbox.errors import ConfigError
-from moonbox.project import assemble
+from moonbox.project.assembly import assemble
 from tests.mcp import peers
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def test_a_script_file_that_changes_is_taken_up(tmp_path: Path, home: Path, conf
     ("text", "message"),
     [
         ("[sandbox]\nisolaton = 1", "[sandbox] unknown key 'isolaton'; did you mean 'isolation'?"),
-        ('[sandbox]\nlua_features = ["x"]', "[sandbox] lua_features must be a set of"),
+        ('[sandbox]\nlua_features = ["x"]', "[sandbox] lua_features: unknown feature 'x'"),
         ("[limits]\ntimout = 1", "[limits] unknown key 'timout'; did you mean 'timeout'?"),
         ("[limits]\ntimeout = -1", "[limits] timeout must be more than 0, not -1"),
         ('[limits]\npreset = "huge"', "[limits] unknown limits preset 'huge'"),

@@ -8,7 +8,7 @@ import pytest
 
 from moonbox import Tool
 from moonbox.config import Config
-from moonbox.project import assemble
+from moonbox.project.assembly import assemble
 
 if TYPE_CHECKING:
     from pathlib import Path

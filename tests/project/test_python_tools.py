@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from moonbox import Sandbox
 from moonbox.errors import UsageError
 from moonbox.project.python_tools import load_tools
 
@@ -85,3 +86,13 @@ def test_two_tools_of_one_name(here: Path) -> None:
     write(here, "kit.py", "def two(): ...\n")
     with pytest.raises(UsageError, match="--tools kit:two: there are two tools named 'two'"):
         load_tools(["kit:two", "kit:two"])
+
+
+def test_a_sandbox_gives_its_tools_and_its_functions(here: Path) -> None:
+    write(here, "kit.py", "from moonbox import Sandbox\ndef two(): return 2\nbox = Sandbox([two])\n")
+    write(here, "more.py", "from kit import box\nbox.define('three', lambda: 3)\n")
+    boxes: list[Sandbox] = []
+    assert load_tools(["more:box"], boxes=boxes).paths() == ("two",)
+    with Sandbox() as box:
+        box.define_as(boxes[0])
+        assert box.run("return three()").value == 3

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from moonbox import Toolbox
 from moonbox.config import Config
 from moonbox.errors import ConfigError
 from moonbox.project.assembly import assemble
@@ -64,10 +65,8 @@ def test_a_source_that_cannot_be_used_costs_its_own_tools(folder: Path, caplog: 
         assert second.startswith("[sql.books] the database cannot be used: the statement failed")
         run = project.sandbox.run("return tools.books.query('SELECT 1 AS n')")
         assert run.error is not None
-        assert (run.error.tool, run.error.message) == (
-            "books.query",
-            'the statement failed: the database says: "unable to open database file"',
-        )
+        assert run.error.tool == "books.query"
+        assert run.error.message == f"the statement failed: there is no file '{folder / 'books.db'}'"
         with contextlib.closing(sqlite3.connect(folder / "books.db")) as db:
             db.execute("CREATE TABLE books (title TEXT)")
         assert project.sandbox.run("return tools.books.tables()").value == {"books": {"title": "TEXT"}}
@@ -102,3 +101,39 @@ def test_the_doctor_names_operations_that_cannot_be_used(folder: Path, monkeypat
     monkeypatch.setenv("SHOP_TOKEN", "tok-123456789")
     checks = {check.name: check.detail for check in diagnose(folder / "moonbox.toml").configuration}
     assert checks["[openapi.shop]"] == "GET /broken: the reference '#/none' leads nowhere"
+
+
+def test_large_definitions_beside_the_code_tool_are_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "kit.py").write_text(
+        "from moonbox import Tool\n"
+        "tools = [Tool.from_schema(name=f't{n}', description='word ' * 300, parameters={'type': 'object'}, "
+        "call=len, policy='direct') for n in range(20)] + [len]\n"
+    )
+    (tmp_path / "moonbox.toml").write_text('[tools]\npython = ["kit.py:tools"]\n')
+    with assemble(Config.load(tmp_path / "moonbox.toml")):
+        pass
+    assert "the model gets the definitions of 20 direct tools, 31" in caplog.text
+
+
+def test_a_database_whose_file_is_missing_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "moonbox.toml").write_text('[sql.shop]\nurl = "sqlite:///order.db"\n')
+    with assemble(Config.load(tmp_path / "moonbox.toml")):
+        pass
+    assert f"there is no file '{tmp_path / 'order.db'}'" in caplog.text
+
+
+def test_a_pattern_that_names_no_operation_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(
+        '{"openapi": "3.1.0", "info": {"title": "A", "version": "1"}, '
+        '"paths": {"/pets": {"get": {"operationId": "pets"}}}}'
+    )
+    toolbox = Toolbox.from_openapi("a.json", folder=tmp_path, base_url="http://127.0.0.1:9", include=["pets", "cats"])
+    assert (toolbox.paths(), toolbox.problems) == (("pets",), ("include: 'cats' names no operation",))
+
+
+def test_a_tool_of_a_source_that_cannot_be_used_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "moonbox.toml").write_text('[openapi.pets]\nspec = "nix.yaml"\n')
+    with assemble(Config.load(tmp_path / "moonbox.toml")) as project:
+        error = project.sandbox.run("return tools.pets.list{}").error
+    assert error is not None
+    assert error.hint == "this source of tools cannot be used now; tools.pets.unavailable says why"

@@ -16,7 +16,7 @@ from moonbox.config import Config
 from moonbox.config.variables import Variables
 from moonbox.errors import ConfigError, ToolError
 from moonbox.knowledge.records import EmbeddingError
-from moonbox.project import assemble
+from moonbox.project.assembly import assemble
 from moonbox.project.sections import read_knowledge, read_secrets, read_servers
 from tests.programs import program
 

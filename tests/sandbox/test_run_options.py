@@ -143,7 +143,7 @@ def nothing(*_: object) -> None: ...
         ({"language": "ruby"}, "unknown language 'ruby'; known languages: lua"),
         ({"isolation": "docker"}, 'isolation must be "process" or "inline", not \'docker\''),
         ({"lua_features": "coroutines"}, "lua_features must be a set of"),
-        ({"lua_features": {"debug"}}, "lua_features must be a set of"),
+        ({"lua_features": {"debug"}}, "lua_features: unknown feature 'debug'"),
         ({"min_workers": -1}, "min_workers must be a whole number of at least 0, not -1"),
         ({"max_workers": 0}, "max_workers must be a whole number of at least 1, not 0"),
         ({"max_workers": True}, "max_workers must be a whole number of at least 1, not True"),

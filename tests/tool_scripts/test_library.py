@@ -429,3 +429,12 @@ def test_a_page_of_a_connector_with_an_unknown_key_loses_no_documents(tmp_path: 
 def test_a_connector_script_has_no_tools(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^\[knowledge\.sources\.pages\] a connector script cannot call tools"):
         ScriptConnectorKind().build({"path": "pages.lua", "tools": ["x"]}, tmp_path, "knowledge.sources.pages")
+
+
+@pytest.mark.parametrize(("line", "direct"), [("direct = true\n", ["greet"]), ("", [])])
+def test_a_script_can_be_direct_too(tmp_path: Path, line: str, direct: list[str]) -> None:
+    (tmp_path / "greet.lua").write_text(GREET)
+    (tmp_path / "moonbox.toml").write_text(f'[tools.script.greet]\npath = "greet.lua"\n{line}')
+    with assemble(Config.load(tmp_path / "moonbox.toml")) as project:
+        assert [tool.path for tool in project.mode.direct_tools] == direct
+        assert [tool.path for tool in project.mode.hidden_tools] == ["greet"]

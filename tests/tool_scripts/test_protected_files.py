@@ -10,7 +10,7 @@ import pytest
 
 from moonbox.config import Config
 from moonbox.errors import Denied, ToolError
-from moonbox.project import assemble
+from moonbox.project.assembly import assemble
 from moonbox.scripts.hostapi.api import HostApi
 from moonbox.scripts.hostapi.grants import Grants
 

@@ -12,6 +12,8 @@ import type { CodeModeSettings } from "./mode.js";
 import type { Routes } from "./routing.js";
 
 const MOST_NAMES = 12;
+/** Limits that no script comes near by chance: the description leaves them out. */
+const [FAR_CALLS, FAR_SECONDS] = [500, 120];
 
 export class CodeTool {
   readonly name: string;
@@ -35,7 +37,8 @@ export class CodeTool {
     const parts = description === null ? [texts.description, this.hasRecords(catalog) ? texts.helpers : ""] : [description];
     if (this.reached > 0 && description === null) {
       const paged = [...hidden].some((tool) => pagingForm(tool) !== null);
-      parts.push(texts.with_tools, paged ? texts.paging : "", this.failuresText(), this.limitsText());
+      const grouped = [...hidden].some((tool) => tool.namespace);
+      parts.push(texts.with_tools, grouped ? texts.groups : "", paged ? texts.paging : "", this.failuresText(), this.limitsText());
     }
     if (added.size > 0) parts.push(texts.added_title, ...[...added].map(([name, said]) => addedLine(name, said)));
     parts.push(catalog.text);
@@ -114,8 +117,8 @@ export class CodeTool {
   private limitsText(): string {
     const { maxToolCalls, timeout } = this.box.limits;
     const what = [
-      ...(maxToolCalls === null ? [] : [`${maxToolCalls} tool calls`]),
-      ...(timeout === null ? [] : [`${timeout} seconds`]),
+      ...((maxToolCalls ?? FAR_CALLS) >= FAR_CALLS ? [] : [`${maxToolCalls} tool calls`]),
+      ...((timeout ?? FAR_SECONDS) >= FAR_SECONDS ? [] : [`${timeout} seconds`]),
     ].join(" and ");
     return what ? filled(this.texts.limits, { what }) : "";
   }

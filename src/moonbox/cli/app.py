@@ -27,6 +27,8 @@ class Entry:
     summary: str
     """The first line of its help, here so that the list of commands needs no imports; a test compares them."""
     panel: str = "Scripts"
+    takes_words: bool = False
+    """`-word` is an argument, not an option."""
 
 
 COMMANDS = (
@@ -51,7 +53,7 @@ COMMANDS = (
     Entry("serve", "moonbox.cli.serve", "Serve your tools and other MCP servers to MCP clients.", "MCP"),
     Entry("mcp", "moonbox.cli.mcp", "Manage MCP servers, and add moonbox to MCP clients.", "MCP"),
     Entry("sync", "moonbox.cli.knowledge", "Bring the knowledge base up to date with its sources.", "Knowledge"),
-    Entry("search", "moonbox.cli.knowledge", "Search the documents.", "Knowledge"),
+    Entry("search", "moonbox.cli.knowledge", "Search the documents.", "Knowledge", takes_words=True),
     Entry("get", "moonbox.cli.knowledge", "Show one document.", "Knowledge"),
     Entry("sources", "moonbox.cli.knowledge", "List the sources and their state.", "Knowledge"),
     Entry("stats", "moonbox.cli.knowledge", "Show the size of the knowledge base.", "Knowledge"),
@@ -64,10 +66,21 @@ def load(entry: Entry) -> Any:
     module, part = import_module(entry.module), typer.Typer(add_completion=False)
     function = getattr(module, entry.name, None)
     if function is not None:
-        part.command(entry.name, epilog=getattr(module, f"{entry.name.upper()}_EXAMPLES", None))(function)
+        kind = _Words if entry.takes_words else TyperCommand
+        part.command(entry.name, cls=kind, epilog=getattr(module, f"{entry.name.upper()}_EXAMPLES", None))(function)
     else:
         part.add_typer(getattr(module, f"{entry.name}_app", None) or module.app, name=entry.name)
     return _tidy(get_group(part).commands[entry.name])
+
+
+class _Words(TyperCommand):
+    """A command whose arguments may begin with a dash: `moonbox search -draft` leaves documents out."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        words = [arg for arg in args if re.match(r"-[^\W\d_]{2}", arg)]
+        if words and "--" not in args:
+            args = [*(arg for arg in args if arg not in words), "--", *words]
+        return super().parse_args(ctx, args)
 
 
 class _Commands(TyperGroup):

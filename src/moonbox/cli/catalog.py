@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
-from moonbox.cli.options import ConfigFile, Json, Language, McpConfig, Tools, Wait, argument, flag
+from moonbox.cli.options import ConfigFile, Json, Language, McpConfig, Tools, Wait, argument, assemble_with, flag
 from moonbox.cli.output import console, is_terminal, print_json, print_note
 from moonbox.cli.run_options import START_SECONDS, CommandRunOptions
 from moonbox.cli.script import Script, read_script
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from moonbox.codemode.mode import CodeMode
     from moonbox.findings import Finding
-    from moonbox.project import Assembly
+    from moonbox.project.assembly import Assembly
     from moonbox.sandbox.sandbox import Sandbox
 
 Mode = Literal["always", "auto", "never"]
@@ -92,13 +92,10 @@ def assembled(
     sources: Sequence[str] | None = None,
 ) -> Assembly:
     """The project with its servers started, without trail, journal and cluster: nothing runs in it."""
-    from moonbox.project import assemble
-    from moonbox.project.python_tools import load_tools
     from moonbox.project.sections import without_records
 
     changed = without_records(config).with_changes(codemode=codemode)
-    parts = assemble(changed, tools=load_tools(tools or ()), mcp_config=mcp_config or [], sources=sources)
-    return parts.start(wait)
+    return assemble_with(changed, tools, mcp_config, sources=sources).start(wait)
 
 
 def _missing_servers(parts: Assembly) -> list[str]:

@@ -126,7 +126,7 @@ def resume(run: RunId, options: CommandRunOptions, in_flight: InFlight = None, a
         try:
             finished = session.sandbox.resume(run, in_flight)
         except InDoubt as problem:
-            raise _undecided(problem) from None
+            raise _undecided(problem, session) from None
     show_finished(finished, as_json=as_json)
 
 
@@ -160,7 +160,7 @@ def patch(
         except Diverged as problem:
             raise UsageError(visible(str(problem))) from None
         except InDoubt as problem:
-            raise _undecided(problem) from None
+            raise _undecided(problem, session) from None
     show_finished(finished, as_json=as_json)
 
 
@@ -190,7 +190,7 @@ def undo(
         try:
             done = session.sandbox.undo(run, in_flight)
         except InDoubt as problem:
-            raise _undecided(problem) from None
+            raise _undecided(problem, session) from None
     if as_json:
         print_json({"undone": len(done.undone), "left": len(done.left), "impossible": len(done.impossible)})
     else:
@@ -199,7 +199,11 @@ def undo(
         raise UsageError(visible(f"undoing stopped: {done.run.error}"))
 
 
-def _undecided(problem: InDoubt) -> UsageError:
+def _undecided(problem: InDoubt, session: Session) -> UsageError:
+    missing = list(dict.fromkeys(call.tool for call in problem.pending if call.tool not in session.sandbox.toolbox))
+    if missing:  # whether a call may be made again is known of tools that are there
+        named = ", ".join(f"'{visible(name, keep='')}'" for name in missing)
+        return UsageError(f"the run called {named}, not found here; name its tools with --tools or in moonbox.toml")
     lines = [f"  {call.tool} {call.arguments}" for call in problem.pending]
     said = "\n".join(["these calls may have been made before the crash:", *lines])
     return UsageError(f"{visible(said)}\ndecide with --in-flight retry or --in-flight fail")

@@ -11,7 +11,7 @@ import typer
 from moonbox.cli.options import ConfigFile, Json, option
 from moonbox.cli.output import columns_table, console, print_json
 from moonbox.cli.trust import Trust, trusted_config
-from moonbox.errors import ConfigError
+from moonbox.errors import ConfigError, UsageError
 from moonbox.wording import counted, noun, seconds, size, visible
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ def search(
     as_json: Json = False,
 ) -> None:
     """Search the documents."""
+    if all(word.startswith("-") for word in words):
+        raise UsageError("name words to find, too, beside the words to leave out")
     with _opened(_configured(config)) as base:
         query = " ".join(words)
         if as_json:

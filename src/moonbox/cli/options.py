@@ -24,6 +24,9 @@ from moonbox.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from moonbox.config import Config
+    from moonbox.project.assembly import Assembly
+    from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.tool import Tool
 
 
@@ -69,8 +72,8 @@ Tools = Annotated[
         "--tools",
         "-t",
         metavar="MODULE:NAME",
-        help="Python tools: a function, a list of functions or a Toolbox (crm:tools, crm.py:tools), or every @tool "
-        "of a module (crm). Repeatable.",
+        help="Python tools: a function, a list of functions, a Toolbox or a Sandbox with its own functions (crm:tools, "
+        "crm.py:box), or every @tool of a module (crm). Repeatable.",
     ),
 ]
 Json = Annotated[bool, flag("--json", help="Print JSON.")]
@@ -78,6 +81,20 @@ Labels = Annotated[
     list[str] | None, option("--label", metavar="NAME=TEXT", help="Only those with this label; may be repeated.")
 ]
 Wait = Annotated[float, typer.Option("--wait", help="Seconds to wait for MCP servers to start.", metavar="SECONDS")]
+
+
+def assemble_with(
+    config: Config, tools: Sequence[str] | None, mcp_config: Sequence[Path] | None, **hooks: Any
+) -> Assembly:
+    """The project with the tools of --tools, and with the functions of their Sandboxes, and of --mcp-config."""
+    from moonbox.project.assembly import assemble
+    from moonbox.project.python_tools import load_tools
+
+    boxes: list[Sandbox] = []
+    assembly = assemble(config, tools=load_tools(tools or (), boxes=boxes), mcp_config=mcp_config or [], **hooks)
+    for box in boxes:
+        assembly.sandbox.define_as(box)
+    return assembly
 
 
 # Quantities as people type them: `10s`, `64MB`, `none`

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from moonbox.cli.browser import private_browser
-from moonbox.cli.options import ConfigFile, McpConfig, Place, Tools, argument, flag, option
+from moonbox.cli.options import ConfigFile, McpConfig, Place, Tools, argument, assemble_with, flag, option
 from moonbox.cli.output import print_note
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import UsageError
@@ -25,7 +25,6 @@ from moonbox.wording import visible
 
 if TYPE_CHECKING:
     from moonbox.config import Config
-    from moonbox.project import Assembly
 
 SERVE_EXAMPLES = """[bold]Examples[/]
 
@@ -105,7 +104,7 @@ def serve(
     settings = chosen.read(ServeSettings, "serve")
     formatter.hide = SecretRedactor(read_secrets(chosen, mcp_config))
 
-    project = functools.partial(_open, chosen, tools, mcp_config)
+    project = functools.partial(assemble_with, chosen, tools, mcp_config)
     if http:
         run_http(project, settings, announce=functools.partial(typer.echo, err=True), console=console)
         return
@@ -144,15 +143,8 @@ def console(
 
     chosen = with_journal(trusted_config(config, trust=trust), journal)
     with private_browser() as visit:
-        project = functools.partial(_open, chosen, tools, mcp_config)
+        project = functools.partial(assemble_with, chosen, tools, mcp_config)
         run_console(project, port=port, script=source, opened=opened, renewed=typer.echo)
-
-
-def _open(config: Config, tools: list[str] | None, mcp_config: list[Path] | None, **hooks: Any) -> Assembly:
-    from moonbox.project import assemble
-    from moonbox.project.python_tools import load_tools
-
-    return assemble(config, tools=load_tools(tools or ()), mcp_config=mcp_config or [], **hooks)
 
 
 def _configured(config: Path | None, trust: bool, **options: Any) -> Config:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import shlex
 import sys
 import time
@@ -50,10 +51,11 @@ def init(
 
     path = write_config(folder)
     TrustStore.default().trust(Config.load(path, any_owner=True))  # the person who runs this command agrees to it
+    typer.echo(f"{path} is written, and the folder {path.parent / 'tools'}{os.sep} for tool scripts. Next:\n")
     steps = ["moonbox tool init hello", "moonbox tool test hello --param name=moon"]
     if folder.resolve() != Path.cwd():
         steps.insert(0, f"cd {shlex.quote(str(folder))}")
-    typer.echo("\n  ".join([f"{path} is ready. Next:\n", *steps]) + "\n")
+    typer.echo("".join(f"  {step}\n" for step in steps))
 
 
 @app.command("init")
@@ -74,13 +76,7 @@ def list_tools(config: ConfigFile = None, as_json: Json = False, trust: Trust = 
     from moonbox.project.sections import read_tools
 
     chosen = trusted_config(config, trust=trust)
-    scripts, settings = _library(chosen), read_tools(chosen)
-    if as_json:
-        print_json([{**_summary(script), "disabled": _is_disabled(script, settings)} for script in scripts])
-    elif not scripts:
-        typer.echo("no tool scripts are configured; `moonbox tool init NAME` writes one")
-    else:
-        _print_table(scripts, settings)
+    _list(_library(chosen), read_tools(chosen), "no tool scripts; `moonbox tool init NAME` writes one", as_json)
 
 
 @app.command("check")
@@ -335,10 +331,16 @@ def _is_disabled(script: LoadedScript, settings: ToolsSettings) -> bool:
     return script.tool is not None and not settings.allows(script.tool)
 
 
-def _print_table(scripts: Sequence[LoadedScript], settings: ToolsSettings) -> None:
+def _list(scripts: Sequence[LoadedScript], settings: ToolsSettings, none: str, as_json: bool) -> None:
     from moonbox.tools.signature import render
     from moonbox.wording import visible
 
+    if as_json:
+        print_json([{**_summary(script), "disabled": _is_disabled(script, settings)} for script in scripts])
+        return
+    if not scripts:
+        typer.echo(none)
+        return
     rows = []
     for script in scripts:
         tool = script.tool if script.problem is None else None
@@ -399,6 +401,20 @@ def save(
         )
     tested = f"; `moonbox tool test {saved.name}` tests it" if saved.tested else ""
     typer.echo(f"{saved.path} is version {saved.version} of the tool '{saved.name}'{tested}")
+
+
+@script_app.command("list")
+def list_saved(config: ConfigFile = None, as_json: Json = False, trust: Trust = False) -> None:
+    """List the saved scripts."""
+    from moonbox.project.sections import read_tools
+    from moonbox.scripts.saving import SAVED_HINT
+
+    chosen = trusted_config(config, trust=trust)
+    settings = read_tools(chosen)
+    if settings.saved is None:
+        raise UsageError(f"no folder for saved scripts; {SAVED_HINT}")
+    scripts = tuple(item for item in _library(chosen) if item.settings.path.parent == settings.saved)
+    _list(scripts, settings, "no scripts are saved; `moonbox script save --name NAME --last` saves a run", as_json)
 
 
 @script_app.command("remove")

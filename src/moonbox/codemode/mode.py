@@ -15,7 +15,6 @@ from moonbox.audit.answer import json_reply
 from moonbox.closing import Closing
 from moonbox.codemode.catalog import Catalog, rough_tokens
 from moonbox.codemode.client_calls import ClientCalls, DirectStep, Paused, Place, Reply, take_turn
-from moonbox.codemode.conversation import Conversation
 from moonbox.codemode.definitions import Definition, Format, in_format
 from moonbox.codemode.routing import explain_misdirected
 from moonbox.codemode.sessions import Sessions, TooManySessions
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from moonbox.config.sections import CodeModeSettings
     from moonbox.tools.tool import Tool
 
-__all__ = ["Choice", "CodeMode", "Paused", "Reply"]
+__all__ = ["Choice", "CodeMode", "Conversation", "Paused", "Reply"]
 
 _MOST_CONVERSATIONS = 100
 
@@ -382,3 +381,44 @@ def _of_conversation(name: str, options: RunOptions) -> RunOptions:
     if not isinstance(name, str):
         raise UsageError(f"conversation must be a name, not {name!r}")
     return merged({"labels": {CONVERSATION: label_text(name)}} if name else {}, options)
+
+
+class Conversation:
+    """Answers the calls of one conversation, each with the options that it was made with.
+
+    Make it with `CodeMode.conversation()`. Options of one call come over them. It holds no state of its own: the
+    CodeMode keeps the Repl under the conversation's name.
+    """
+
+    def __init__(self, mode: CodeMode, name: str, options: RunOptions) -> None:
+        self.name = name
+        self._mode = mode
+        self._options = merged({}, options)
+
+    def definitions(self, form: Format = "openai") -> list[dict[str, Any]]:
+        """Like `CodeMode.definitions`, with the labels of this conversation."""
+        return self._mode.definitions(form, labels=self._options.get("labels"))
+
+    def handle(self, name: str, arguments: Any, **options: Unpack[RunOptions]) -> str:
+        """Like `CodeMode.handle`."""
+        return self._mode.handle(name, arguments, conversation=self.name, **merged(self._options, options))
+
+    async def ahandle(self, name: str, arguments: Any, **options: Unpack[RunOptions]) -> str:
+        """The same, awaited."""
+        return await self._mode.ahandle(name, arguments, conversation=self.name, **merged(self._options, options))
+
+    def reply(self, name: str, arguments: Any, *, pause: bool | None = None, **options: Unpack[RunOptions]) -> Reply:
+        """Like `CodeMode.reply`."""
+        given = merged(self._options, options)
+        return self._mode.reply(name, arguments, conversation=self.name, pause=pause, **given)
+
+    async def areply(
+        self, name: str, arguments: Any, *, pause: bool | None = None, **options: Unpack[RunOptions]
+    ) -> Reply:
+        """The same, awaited."""
+        given = merged(self._options, options)
+        return await self._mode.areply(name, arguments, conversation=self.name, pause=pause, **given)
+
+    def end(self) -> bool:
+        """End it: its state is gone. Whether there was any."""
+        return self._mode.end(self.name)

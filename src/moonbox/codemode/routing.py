@@ -17,7 +17,7 @@ from moonbox.errors import ConfigError
 from moonbox.schema.tree import NARRATION
 from moonbox.suggest import unknown
 from moonbox.tools.naming import safe_alias
-from moonbox.tools.tool import ASKS_IN_SCRIPTS
+from moonbox.tools.tool import ALSO_DIRECT, ASKS_IN_SCRIPTS
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -85,7 +85,11 @@ class Routes:
         return is_eligible(tool, approvals=self._approvals)
 
     def _is_kept(self, tool: Tool) -> bool:
-        if tool.path in self._kept or (tool.answered_by_caller and self._client_tools == "kept"):
+        if (
+            tool.path in self._kept
+            or tool.meta.get(ALSO_DIRECT) is True
+            or (tool.answered_by_caller and self._client_tools == "kept")
+        ):
             return True
         # A pattern names tools by their path or, in any namespace, by their own name.
         return any(fnmatchcase(tool.path, pattern) or fnmatchcase(tool.name, pattern) for pattern in self._patterns)

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 LEAN_TOKENS = 250
 """The most that the definition of a lean code tool takes."""
 _MOST_NAMES = 12
+_FAR_CALLS, _FAR_SECONDS = 500, 120
+"""Limits that no script comes near by chance: the description leaves them out."""
 _RECORDS = r"(?:\}|\b(?:[A-Z]\w*|any|object))\[\]|: array\b|-> (?:any|array|object)\b|\{\[string\]: [A-Z{]"
 """In a catalog: a list of objects, an object of objects, a result of which nothing is known."""
 _ENOUGH_RESULTS = 3
@@ -173,7 +175,8 @@ class ToolPresentation:
         parts = [texts.description, texts.helpers if _has_records(hidden, catalog) else ""] if own is None else [own]
         if len(hidden) and own is None:
             paged = any(paging_form(tool) is not None for tool in hidden)
-            parts += [texts.with_tools, texts.paging if paged else ""]
+            grouped = any(tool.namespace for tool in hidden)
+            parts += [texts.with_tools, texts.groups if grouped else "", texts.paging if paged else ""]
             parts += [self._failures_text(), self._limits_text()]
         if added:
             parts.append("\n".join([texts.added_title, *(_added(name, said) for name, said in added.items())]))
@@ -237,9 +240,11 @@ class ToolPresentation:
 
     def _limits_text(self) -> str:
         limits = self._host.limits
-        calls = [] if limits.max_tool_calls is None else [f"{limits.max_tool_calls} tool calls"]
-        time = [] if limits.timeout is None else [f"{limits.timeout:g} seconds"]
-        what = " and ".join([*calls, *time])
+        told = (
+            (limits.max_tool_calls, _FAR_CALLS, "tool calls"),
+            (limits.timeout, _FAR_SECONDS, "seconds"),
+        )
+        what = " and ".join(f"{most:g} {unit}" for most, far, unit in told if most is not None and most < far)
         return self._texts.limits.format(what=what) if what else ""
 
     def _make_catalog(self, labels: Mapping[str, str] | None = None) -> Catalog:

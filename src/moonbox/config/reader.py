@@ -99,7 +99,7 @@ def _line(problem: Any, kind: Any, section: str) -> str:
         case "missing" | "missing_argument" | "missing_keyword_only_argument":
             return f"{_header(place[:-1])}{place[-1]} is missing"
         case "value_error":  # raised by __post_init__, whose message names the key
-            return f"{_header(place)}{problem['ctx']['error']}"
+            return f"{_header(place)}{str(problem['ctx']['error']).removeprefix(f'{place[-1]}: ')}"
     name = place_name([part for part in place if part != ""])
     if problem["type"] == "tuple_type" and isinstance(value, str):
         return f'{name} must be an array: write {place[-1]} = ["{value}"]'

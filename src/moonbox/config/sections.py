@@ -200,6 +200,8 @@ class ScriptTable:
     `NAME = { hosts = […], places = ["header"] }`; the places are header, body and query."""
     tools: tuple[str, ...] = ()
     """Tools of the project that it may call, of those in its `tool.uses`: names, or patterns such as `crm.*`."""
+    direct: bool = False
+    """Whether the model may call it directly too, beside scripts, as `keep_visible` of [codemode] does."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """Every other key of the table; the script finds it as context.config."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from contextlib import ExitStack, closing
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -360,9 +361,10 @@ class _RecordedAnswers:
 
     def differences(self, run: Run) -> list[str]:
         """In words."""
-        lines = [f"it called {tool}, which is not in the record" for tool in self._new]
-        for (tool, _), rest in self._left.items():
-            lines += [f"it did not call {tool} as recorded"] * len(rest)
+        left = Counter(tool for (tool, _), rest in self._left.items() for _ in rest)
+        said = [(f"it called {tool}, which is not in the record", count) for tool, count in Counter(self._new).items()]
+        said += [(f"it did not call {tool} as recorded", count) for tool, count in left.items()]
+        lines = [line if count == 1 else f"{line} ({count} times)" for line, count in said]
         before, now = "" if self._end is None else self._end.outcome, "ok" if run.error is None else run.error.kind
         if before and before != now:
             lines.append(f"recorded: {before}; now: {now}")

@@ -69,6 +69,9 @@ def unknown_tool(path: str, tools: Collection[str], written: Callable[[str], str
     """The hint for a tool that does not exist, among the paths of those that do."""
     if not tools:
         return "there are no tools here"
+    unusable = f"{path.rpartition('.')[0]}.unavailable"  # what a source that cannot be used has in place of its tools
+    if unusable in tools:
+        return f"this source of tools cannot be used now; {written(unusable)} says why"
     close = nearest_tools(path, tools) if path else []
     if close:
         return did_you_mean(list(map(written, close))) or ""

@@ -133,6 +133,8 @@ class Texts(Struct, frozen=True, kw_only=True):
     """Functions for lists; in every description."""
     paging: str = ""
     """How all pages of a tool are fetched, where there are tools."""
+    groups: str = ""
+    """How a tool of a namespace is called, where there are such."""
     failures_return: str = ""
     """Where a result that is nothing but a failure is data."""
     failures_raise: str = ""

@@ -362,8 +362,9 @@ def _open_mode(config: Config, sandbox: Sandbox, settings: CodeModeSettings, ser
     with in_section(config, "codemode"):
         later = [server.name for server in servers]
         mode = CodeMode.from_config(sandbox, vars(settings), later=later, can_pause=False)
-    size = len(json.dumps([tool.parameters for tool in mode.direct_tools]))
-    if mode.choice.code and size > _MUCH:
-        count = counted(len(mode.direct_tools), "direct tool")
+    direct = mode.definitions("anthropic")[1:] if mode.choice.code else []
+    size = len(json.dumps(direct))
+    if size > _MUCH:
+        count = counted(len(direct), "direct tool")
         _LOG.warning("the model gets the definitions of %s, %s: %s", count, in_units(size), _LESS)
     return mode

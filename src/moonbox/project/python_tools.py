@@ -22,21 +22,38 @@ from moonbox.tools.toolbox import Toolbox
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from moonbox.sandbox.sandbox import Sandbox
+
 _MOST_LISTED = 8
 
 
-def load_tools(references: Sequence[str], *, folder: Path | None = None, option: str = "--tools") -> Toolbox:
+def load_tools(
+    references: Sequence[str],
+    *,
+    folder: Path | None = None,
+    option: str = "--tools",
+    boxes: list[Sandbox] | None = None,
+) -> Toolbox:
     """The tools that the references name, in one toolbox. Modules in `folder`, by default this one, are found first.
 
-    UsageError names the reference, as an argument of `option`.
+    UsageError names the reference, as an argument of `option`. A reference may name a Sandbox: its tools are taken, and
+    it is added to `boxes` for the functions that it defines.
     """
+    from moonbox.sandbox.sandbox import Sandbox
+
     here = str(folder or Path.cwd())
     if references and here not in sys.path:
         sys.path.insert(0, here)
     toolbox = Toolbox()
     for reference in references:
         try:
-            toolbox.add(_resolve(reference, folder))
+            found = _resolve(reference, folder)
+            if isinstance(found, Sandbox):
+                found.close()  # it runs nothing here
+                if boxes is not None:
+                    boxes.append(found)
+                found = found.toolbox
+            toolbox.add(found)
         except MoonboxError as problem:
             raise UsageError(f"{option} {reference}: {problem}") from problem.__cause__
     return toolbox

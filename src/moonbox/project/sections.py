@@ -88,14 +88,20 @@ def open_trail(config: Config) -> Sink | None:
         return open_sink(place, fsync=settings.fsync, retention=retention)
 
 
+_JOURNALS = ("", ".db", ".sqlite", ".sqlite3")
+
+
 def open_journal(config: Config, *, create: bool = True) -> Journal | None:
     """The journal of a configuration, with its retention; None where the configuration has none."""
     settings = config.read(JournalSettings, "journal")
     place = settings.url or (settings.path and str(resolve_path(config.folder, settings.path)))
     if not place:
         return None
-    if not create and settings.url is None and not Path(place).exists():
-        raise UsageError(f"there is no journal '{settings.path}'")
+    if settings.url is None and not Path(place).exists():
+        if not create:
+            raise UsageError(f"there is no journal '{settings.path}'")
+        if Path(place).suffix not in _JOURNALS:
+            raise UsageError(f"the journal '{settings.path}' must be a .db file or a postgresql:// address")
     from moonbox.durable.store import open_journal as open_place
 
     with in_section(config, "journal"):

@@ -185,8 +185,10 @@ def _check_language(language: Any, features: Any) -> None:
             raise MissingExtra(spoken.packages[0].replace("_", "-"), spoken.extra, f"Sandbox(language={language!r})")
     if features and not known:
         raise UsageError(f"the language '{language}' has no features to open")
-    if isinstance(features, str) or not isinstance(features, Collection) or not set(features) <= set(known):
-        raise UsageError(f"lua_features must be a set of {sorted(known)}, not {features!r}")
+    if isinstance(features, str) or not isinstance(features, Collection):
+        raise UsageError(f"lua_features must be a set of {', '.join(sorted(known))}; not {features!r}")
+    if wrong := sorted(str(name) for name in features if name not in known):
+        raise UsageError(f"lua_features: {unknown('feature', wrong[0], sorted(known))}")
 
 
 def check_middleware(middleware: Any) -> tuple[Middleware, ...]:

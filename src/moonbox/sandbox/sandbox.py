@@ -467,6 +467,17 @@ class Sandbox(Closing):
         """Add an entry that scripts read as docs[name]."""
         self._settings.additions = self._settings.additions.document(name, text)
 
+    def define_as(self, other: Sandbox) -> None:
+        """Add the globals and the documentation of another Sandbox to every Repl made from now on."""
+        standard, theirs = Additions.standard(), other._settings.additions
+        for name, function in theirs.functions.items():
+            if name not in standard.functions:
+                self.define(name, function.call, doc=theirs.docs.get(name, ""), counted=function.counted)
+        for name, value in theirs.values.items():
+            self.define(name, value, doc=theirs.docs.get(name, ""))
+        for name in theirs.docs.keys() - standard.docs.keys():
+            self.document(name, theirs.docs[name])
+
     def add_middleware(self, layer: Middleware) -> None:
         """Put a layer around every tool call from now on, inside those that there are."""
         self._settings.middleware = (*self._settings.middleware, *check_middleware([layer]))

@@ -39,6 +39,8 @@ class ScriptSettings:
     """Every further key of its table; scripts find it as context.config."""
     tools: tuple[str, ...] = ()
     """Tools of the project that it may call, of those in its `tool.uses`: names and patterns."""
+    direct: bool = False
+    """Code mode shows it to the model as a tool of its own, too."""
     configured: bool = False
     """It has a table of its own, which has the tool's name."""
     hidden: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -66,7 +68,8 @@ class ScriptSettings:
         except ConfigError as problem:
             raise ConfigError(f"[{section}] {problem}") from None
         path = resolve_path(folder, given.path).resolve()
-        return cls(name, path, given.timeout, grants, given.config, given.tools, True, hidden or {})
+        settings = {key: getattr(given, key) for key in ("timeout", "config", "tools", "direct")}
+        return cls(name, path, grants=grants, configured=True, hidden=hidden or {}, **settings)
 
 
 @dataclass(frozen=True, slots=True)

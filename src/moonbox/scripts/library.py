@@ -28,7 +28,7 @@ from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition, file_stamp, read_source, script_repl
 from moonbox.tools.function import Context
 from moonbox.tools.hints import Hints
-from moonbox.tools.tool import Tool
+from moonbox.tools.tool import ALSO_DIRECT, Tool
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -218,7 +218,12 @@ class ScriptLibrary(Closing):
             call=call,
             # Longer than the script's own limit, whose error says more. None while it may wait for a person.
             timeout=None if definition.uses else settings.timeout + 1.0,
-            meta={"version": definition.version, "script": str(settings.path), "source": digest(source.encode())},
+            meta={
+                "version": definition.version,
+                "script": str(settings.path),
+                "source": digest(source.encode()),
+                ALSO_DIRECT: settings.direct,
+            },
         )
 
     def _publish(self) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from moonbox.scripts.library import ScriptLibrary
 
 SAVE = "save"
+SAVED_HINT = 'add saved = "saved" under [tools] in moonbox.toml'
 HISTORY = "history"
 """The folder, in that of the saved scripts, for earlier versions and removed scripts."""
 _LONGEST_NAME = 64
@@ -249,7 +250,7 @@ def _tried(library: ScriptLibrary, path: Path, text: str, example: Example | Non
 
 def _saved_scripts(library: ScriptLibrary | None) -> tuple[ScriptLibrary, Path]:
     if library is None or library.settings.saved is None:
-        raise UsageError('scripts cannot be saved here; add saved = "saved" under [tools] in moonbox.toml')
+        raise UsageError(f"scripts cannot be saved here; {SAVED_HINT}")
     return library, library.settings.saved
 
 
@@ -261,7 +262,8 @@ def _path(library: ScriptLibrary, folder: Path, name: str, *, replace: bool) -> 
     path = folder / f"{name}.lua"
     if path in [script.settings.path for script in library.scripts]:
         if not replace:
-            raise UsageError(f"there is a saved script '{name}' already; remove it first, or replace it")
+            hint = "--replace (in code: replace=True) makes a new version"
+            raise UsageError(f"there is a saved script '{name}' already; {hint}")
         return path
     taken = {SAVE, *(file.stem.lower() for file in folder.glob("*.lua"))}
     taken |= {each.lower() for tool in library.tools for each in (tool.path, tool.namespace or tool.path)}

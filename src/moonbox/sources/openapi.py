@@ -114,6 +114,10 @@ def _tools(
             tools[tool.path] = tool
         except (ToolDefinitionError, RecursionError) as problem:
             problems.append(f"{operation.where}: {one_line(str(problem), 300)}")
+    named = [(operation, _name(operation)) for operation in operations]
+    for key, patterns in (("include", settings.include), ("exclude", settings.exclude)):
+        idle = [one for one in patterns if not any(_matches(one, operation, name) for operation, name in named)]
+        problems += [f"{key}: {pattern!r} names no operation" for pattern in idle]
     return list(tools.values())
 
 

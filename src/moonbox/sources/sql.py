@@ -141,6 +141,8 @@ class _Source:
             # The database's words are bounded and in quotes, so that a model does not take them for ours.
             words = one_line(str(self._redact(problem.message)), 300).replace('"', "'")
             late, why = problem.code == LATE, f'the database says: "{words}"'
+            if self._place and not Path(self._place).exists():
+                why = f"there is no file '{self._place}'"
         finally:
             if locked and self._file is not None:
                 self._file.release()

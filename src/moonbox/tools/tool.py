@@ -44,6 +44,8 @@ else:  # without the defaults, which only type checkers need: `Tool` alone is a 
 
 ASKS_IN_SCRIPTS = "asks_in_scripts"
 """In `meta`: if the tool needs approval, code mode lets scripts call it, which then wait."""
+ALSO_DIRECT = "also_direct"
+"""In `meta`: code mode shows the tool to the model too, beside scripts, as `keep_visible` does."""
 Policy = Literal["auto", "approve", "direct"]
 _POLICIES: tuple[str, ...] = get_args(Policy)
 Placement = Literal["caller", "node"]
