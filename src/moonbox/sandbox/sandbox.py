@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from moonbox.closing import Closing
 from moonbox.errors import ClosedError, MoonboxError, UsageError
+from moonbox.runs.environment import Additions
 from moonbox.runs.options import RunOptions, check_callbacks
 from moonbox.sandbox.options import (
     SandboxOptions,
