@@ -1,4 +1,4 @@
-"""A fuzz of SQL in three dialects, YAML, schemas and Python scripts, with a watchdog of what they cost the host.
+"""A fuzz of SQL in three dialects, YAML, schemas, documents and Python, with a watchdog of what they cost the host.
 
     python -m tests.costs.strangers [minutes]
 
@@ -9,6 +9,7 @@ much memory the host takes. PostgreSQL is used if it is installed.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import random
 import resource
@@ -17,10 +18,12 @@ import sys
 import tempfile
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from moonbox import Sandbox, Toolbox
 from moonbox.errors import MoonboxError, ToolError, UsageError
+from moonbox.knowledge.extract.extractor import Extractor
+from moonbox.knowledge.extract.formats import Kind, Unreadable
 from moonbox.sources.specification import parse
 from tests.attacks.test_schemas import answering, schema_of, value_of
 from tests.postgres import running
@@ -28,7 +31,7 @@ from tests.postgres import running
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    Kind = tuple[str, Callable[[random.Random], Any], Callable[[Any], Any]]
+    Stranger = tuple[str, Callable[[random.Random], Any], Callable[[Any], Any]]
 
 MIB = 1024 * 1024
 MOST_MEMORY, MOST_STOP = 200 * MIB, 0.1
@@ -53,6 +56,12 @@ _YAML = (
     "&a ", "*a", "<<: *a", "<<: [*a, *a]", "- ", "[", "{", "}", "]", "? ", ": ", "k: 1\n", "1:0:0", "|\n ", "!!int ",
     "!!python/name:os.abort ", "2020-01-01", "\n", "  ", "'", '"', "# x\n", "9" * 300, ".inf", "~", "\t",
     "%YAML 1.1\n---\n",
+)  # fmt: skip
+_DOCUMENT = (
+    "# a\n", "a: b\n", "---\n", "+++\n", "=====\n", "|", ",", ";", "\t", 
+    '"', "\n", "\n\n", "```\n", "[", "](", "é", "Ã©",
+    "<p>", "<table>", "<urlset>", "<loc>", "<!DOCTYPE x [<!ENTITY a 'b'>]>", "&a;", "&a;" * 99, "]]>", "\xff", "\x01", "\0",
+    "PK\x03\x04", "%PDF-1.7", "1 0 obj", "x" * 3000, "-" * 300, " " * 300,
 )  # fmt: skip
 _PYTHON = (
     "a", "b1", "x" * 300, "tools.", "f(", ")", "(", "[", "]", "{", "}", ":", "\n", "\n    ", "=", "==", "-", "not ",
@@ -113,7 +122,7 @@ def main(minutes: float, seed: int) -> int:
 
 
 @contextlib.contextmanager
-def _kinds() -> Iterator[list[Kind]]:
+def _kinds() -> Iterator[list[Stranger]]:
     """What is read: its name, what makes one, and what reads it."""
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -125,9 +134,10 @@ def _kinds() -> Iterator[list[Kind]]:
         with contextlib.suppress(LookupError):
             urls["postgresql"] = stack.enter_context(running())
         python = stack.enter_context(stack.enter_context(Sandbox(language="python")).repl())
-        kinds: list[Kind] = [
+        kinds: list[Stranger] = [
             ("yaml", _yaml, _read_yaml),
             ("schema", _schema, _read_schema),
+            ("document", _document, functools.partial(_read_document, stack.enter_context(Extractor(seconds=1)))),
             ("python", _python, python.check),
         ]
         for name, url in urls.items():
@@ -144,6 +154,17 @@ def _read_schema(given: tuple[Any, Any]) -> None:
     for job in answering(*given):
         with contextlib.suppress(MoonboxError):
             job()
+
+
+def _document(pick: random.Random) -> tuple[Any, bytes]:
+    text = "".join(pick.choices(_DOCUMENT, k=pick.randint(1, 40))) * pick.choice((1, 1, 1, 50, 2000))
+    return pick.choice((*get_args(Kind), "sitemap")), text.encode("latin-1")
+
+
+def _read_document(extractor: Extractor, given: tuple[Any, bytes]) -> None:
+    kind, data = given
+    with contextlib.suppress(Unreadable):
+        extractor.sitemap(data) if kind == "sitemap" else extractor.extract(data, kind)
 
 
 def _schema(pick: random.Random) -> tuple[Any, Any]:

@@ -185,10 +185,13 @@ def test_html_and_pdf_are_read_in_another_process(extractor: Extractor) -> None:
 def test_the_host_loads_no_parser() -> None:
     program = (
         "import sys; from moonbox.knowledge.extract.extractor import Extractor; e = Extractor(); "
-        "print(e.extract(b'<p>x', 'html').text, {'pypdf', 'html_to_markdown'} & set(sys.modules)); e.close()"
+        "print([e.extract(b'<p>x', kind).text for kind in ('html', 'markdown', 'rst', 'csv', 'text')]); "
+        "print(e.sitemap(b'<urlset><url><loc>http://a</loc></url></urlset>')); e.close(); "
+        "parsers = {'pypdf', 'html_to_markdown', 'csv', 'charset_normalizer', 'pyexpat', 'docx', 'openpyxl'}; "
+        "print(parsers & set(sys.modules), 'moonbox.knowledge.extract.plain' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "x set()\n"
+    assert done.stdout == "['x', '<p>x', '<p>x', '<p>x', '<p>x']\n(['http://a'], [])\nset() False\n"
 
 
 @pytest.mark.parametrize(

@@ -213,18 +213,8 @@ def _rows(db: sqlite3.Connection, matches: Sequence[Match], query: Query | None,
     hits = []
     for match in matches:
         _, source, source_id, title, source_url, updated_at = rows[match.chunk]
-        hits.append(
-            Hit(
-                id=f"{source}:{source_id}",
-                score=round(match.score, 6),
-                source=source,
-                source_id=source_id,
-                title=joined(title),
-                snippet=snippets[match.chunk],
-                source_url=source_url,
-                updated_at=updated_at,
-            )
-        )
+        own = f"{source}:{source_id}", round(match.score, 6), source, source_id, joined(title), snippets[match.chunk]
+        hits.append(Hit(*own, source_url, updated_at))
     return hits
 
 

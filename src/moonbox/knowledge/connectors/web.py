@@ -75,10 +75,8 @@ class Web:
         for url in (*self.urls, *self.sitemaps):
             if not url.startswith(("http://", "https://")) or _origin(url) is None:
                 raise ConfigError(f"{url!r} is not an http or https URL")
-        positive("max_pages", self.max_pages)
-        positive("max_page_size", self.max_page_size)
-        positive("timeout", self.timeout)
-        positive("concurrency", self.concurrency)
+        for name in ("max_pages", "max_page_size", "timeout", "concurrency"):
+            positive(name, getattr(self, name))
         Globs(self.include, self.exclude)
 
     def scan(self, known: Mapping[str, str]) -> Iterator[Scanned]:
