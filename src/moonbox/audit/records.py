@@ -290,7 +290,8 @@ class Run(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON data: bytes, NaN and integer keys are tagged, so that `from_dict` gives the same Run back."""
-        names = _RUN_KEYS if self.approval is None else (*_RUN_KEYS, *_SCRIPT_KEYS)
+        asked = self.approval or self.approval_by or self.approval_reason or self.original_source
+        names = (*_RUN_KEYS, *_SCRIPT_KEYS) if asked else _RUN_KEYS
         return {
             **{name: getattr(self, name) for name in names},
             "values": to_jsonable(list(self.values)),

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from moonbox.audit.literals import LiteralRedaction, folded
+from moonbox.audit.literals import LiteralRedaction, folded, redact_source
 from moonbox.audit.records import changed, repacked
-from moonbox.audit.source_literals import redact_source
 from moonbox.compact import json_in
 from moonbox.errors import UsageError
 from moonbox.values import mapped

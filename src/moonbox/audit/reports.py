@@ -155,16 +155,9 @@ class CallPair:
     def of(cls, a: Call | None, b: Call | None) -> CallPair:
         call = a or b
         assert call is not None
-        return cls(
-            *_identity(call),
-            a=None if a is None else a.index,
-            a_status=None if a is None else a.status,
-            a_duration=None if a is None else a.duration,
-            b=None if b is None else b.index,
-            b_status=None if b is None else b.status,
-            b_duration=None if b is None else b.duration,
-            same=a is not None and b is not None and _answer(a) == _answer(b),
-        )
+        same = a is not None and b is not None and _answer(a) == _answer(b)
+        fields: tuple[Any, ...] = (*_identity(call), *_side(a), *_side(b), same)
+        return cls(*fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,21 +192,12 @@ def compare(a: Run, b: Run) -> Comparison:
 
 def _figures(a: Run, b: Run) -> dict[str, tuple[float, float]]:
     def of(run: Run) -> dict[str, float]:
-        usage = run.usage
-        return {
-            "wall": usage.wall,
-            "cpu": usage.cpu,
-            "operations": usage.operations or 0,
-            "peak_memory": usage.peak_memory,
-            "calls": len(run.calls),
-            "failed_calls": sum(not call.ok for call in run.calls),
-            "bytes_in": usage.bytes_in,
-            "bytes_out": usage.bytes_out,
-            "output": len(run.output),
-        }
+        used = {name: getattr(run.usage, name) or 0 for name in ("wall", "cpu", "operations", "peak_memory")}
+        used |= {"calls": len(run.calls), "failed_calls": sum(not call.ok for call in run.calls)}
+        return used | {"bytes_in": run.usage.bytes_in, "bytes_out": run.usage.bytes_out, "output": len(run.output)}
 
-    first, second = of(a), of(b)
-    return {name: (first[name], second[name]) for name in first}
+    second = of(b)
+    return {name: (value, second[name]) for name, value in of(a).items()}
 
 
 def _diff(a: str, b: str) -> Iterator[tuple[str, str]]:
@@ -238,6 +222,10 @@ def _pairs(a: Sequence[Call], b: Sequence[Call]) -> Iterator[CallPair]:
 
 def _identity(call: Call) -> tuple[str, str]:
     return call.tool, short(call.arguments, _ARGUMENT_CHARS)
+
+
+def _side(call: Call | None) -> tuple[int | None, str | None, float | None]:
+    return (None, None, None) if call is None else (call.index, call.status, call.duration)
 
 
 def _answer(call: Call) -> tuple[Any, ...]:

@@ -25,33 +25,18 @@ def create_runs_and_calls(db: sqlite3.Connection) -> None:
     db.execute(
         """
         CREATE TABLE runs (
-            seq INTEGER PRIMARY KEY,
-            id TEXT NOT NULL UNIQUE,
-            started REAL NOT NULL,
-            language TEXT NOT NULL,
-            repl TEXT NOT NULL,
-            kind TEXT,
-            calls INTEGER NOT NULL,
-            failed_calls INTEGER NOT NULL,
-            wall REAL NOT NULL,
-            title TEXT NOT NULL,
-            record TEXT NOT NULL
+            seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, started REAL NOT NULL, language TEXT NOT NULL,
+            repl TEXT NOT NULL, kind TEXT, calls INTEGER NOT NULL, failed_calls INTEGER NOT NULL, wall REAL NOT NULL,
+            title TEXT NOT NULL, record TEXT NOT NULL
         )
         """
     )
     db.execute(
         """
         CREATE TABLE calls (
-            run INTEGER NOT NULL,
-            position INTEGER NOT NULL,
-            tool TEXT NOT NULL,
-            status TEXT NOT NULL,
-            started REAL NOT NULL,
-            queued REAL NOT NULL,
-            duration REAL NOT NULL,
-            bytes_in INTEGER NOT NULL,
-            bytes_out INTEGER NOT NULL,
-            PRIMARY KEY (run, position)
+            run INTEGER NOT NULL, position INTEGER NOT NULL, tool TEXT NOT NULL, status TEXT NOT NULL,
+            started REAL NOT NULL, queued REAL NOT NULL, duration REAL NOT NULL,
+            bytes_in INTEGER NOT NULL, bytes_out INTEGER NOT NULL, PRIMARY KEY (run, position)
         ) WITHOUT ROWID
         """
     )
@@ -72,23 +57,15 @@ def create_chain(db: sqlite3.Connection) -> None:
     db.execute(
         """
         CREATE TABLE intents (
-            run TEXT NOT NULL,
-            position INTEGER NOT NULL,
-            record TEXT NOT NULL,
-            PRIMARY KEY (run, position)
+            run TEXT NOT NULL, position INTEGER NOT NULL, record TEXT NOT NULL, PRIMARY KEY (run, position)
         ) WITHOUT ROWID
         """
     )
     db.execute(
         """
         CREATE TABLE chain (
-            position INTEGER PRIMARY KEY,
-            kind TEXT NOT NULL,
-            run TEXT NOT NULL,
-            call INTEGER NOT NULL,
-            size INTEGER NOT NULL,
-            digest TEXT NOT NULL,
-            hash TEXT NOT NULL
+            position INTEGER PRIMARY KEY, kind TEXT NOT NULL, run TEXT NOT NULL, call INTEGER NOT NULL,
+            size INTEGER NOT NULL, digest TEXT NOT NULL, hash TEXT NOT NULL
         )
         """
     )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Call, Run
 
 UNKNOWN_TOOL = "unknown"
+_CALL_FIELDS = ("status", "batch", "bytes_in", "bytes_out", "approval", "approval_by", "approval_reason", "retry_of")
 
 
 class Telemetry:
@@ -92,7 +93,7 @@ class _Recorded:
     def _end(self, attributes: Mapping[str, Any], error_type: str | None, message: str) -> None:
         if not self.span.is_recording():  # not wanted, or ended before
             return
-        self.span.set_attributes({name: value for name, value in attributes.items() if value is not None})
+        self.span.set_attributes({name: value for name, value in attributes.items() if value not in (None, "")})
         if error_type is not None:
             self._fail(error_type, message)
         self.span.end()
@@ -141,17 +142,8 @@ class CallSpan(_Recorded):
         if call is None:
             self._end({}, "cancelled", "the call ended without a record")
             return
-        attributes: dict[str, Any] = {
-            "moonbox.call.status": call.status,
-            "moonbox.call.batch": call.batch,
-            "moonbox.call.queue_time": call.queued,
-            "moonbox.call.bytes_in": call.bytes_in,
-            "moonbox.call.bytes_out": call.bytes_out,
-            "moonbox.call.approval": call.approval,
-            "moonbox.call.approval_by": call.approval_by or None,
-            "moonbox.call.approval_reason": call.approval_reason or None,
-            "moonbox.call.retry_of": call.retry_of,
-        }
+        attributes: dict[str, Any] = {f"moonbox.call.{name}": getattr(call, name) for name in _CALL_FIELDS}
+        attributes["moonbox.call.queue_time"] = call.queued
         if self._content and self.span.is_recording():
             record = call.to_dict()
             attributes["gen_ai.tool.call.arguments"] = json.dumps(record["arguments"])

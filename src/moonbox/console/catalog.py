@@ -13,8 +13,6 @@ from moonbox.schema.type_reader import type_text
 from moonbox.tools.signature import render
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from moonbox.audit.query import ToolStats
     from moonbox.http.app import Service
     from moonbox.tools.tool import Tool
@@ -50,21 +48,22 @@ def catalog_of(service: Service) -> dict[str, Any]:
 def tools_page(service: Service, query: str, page: int) -> dict[str, Any]:
     """The tools in groups; with a query, the ones that scripts would find, best first."""
     service.refresh()
-    toolbox = service.sandbox.toolbox
-    stats = _stats(service)
-    if query.strip():
-        matches = service.sandbox.docs.find_tools(query, 50)
-        groups = [_group("Best matches first", matches, stats)] if matches else []
-        return {**_common(toolbox), "q": query, "groups": groups, "page": 1, "page_count": 1}
-    tools = sorted(toolbox, key=lambda tool: (tool.namespace or "", tool.name))
-    count = max(1, -(-len(tools) // _PER_PAGE))
-    page = min(page, count)
-    shown = tools[(page - 1) * _PER_PAGE : page * _PER_PAGE]
-    spaces: dict[str, list[Tool]] = {}
-    for tool in shown:
-        spaces.setdefault(_origin(service, tool), []).append(tool)
-    groups = [_group(name, members, stats) for name, members in spaces.items()]
-    return {**_common(toolbox), "q": "", "groups": groups, "page": page, "page_count": count}
+    toolbox, stats, count = service.sandbox.toolbox, _stats(service), 1
+    spaces: dict[str, list[dict[str, Any]]] = {}
+    if query := query.strip():
+        page = 1
+        for tool in service.sandbox.docs.find_tools(query, 50):
+            spaces.setdefault("Best matches first", []).append(_describe(tool, stats))
+    else:
+        tools = sorted(toolbox, key=lambda tool: (tool.namespace or "", tool.name))
+        count = max(1, -(-len(tools) // _PER_PAGE))
+        page = min(page, count)
+        for tool in tools[(page - 1) * _PER_PAGE : page * _PER_PAGE]:
+            origin = "Built in" if tool.path in service.builtin else tool.namespace or "Without a namespace"
+            spaces.setdefault(origin, []).append(_describe(tool, stats))
+    groups = [{"name": name, "tools": members, "total": len(members)} for name, members in spaces.items()]
+    known = {"total": len(toolbox), "stats_runs": STATS_RUNS}
+    return {**known, "q": query, "groups": groups, "page": page, "page_count": count}
 
 
 def tool_page(service: Service, tool: Tool) -> dict[str, Any]:
@@ -82,21 +81,6 @@ def learned_shape(service: Service, tool: Tool) -> str:
     """The type of what the tool has returned, where it does not say what it returns."""
     shape = service.sandbox.toolbox.learned.schema(tool.path)
     return type_text(SchemaNode(shape), nested=3) if shape else ""
-
-
-def _common(toolbox: Any) -> dict[str, Any]:
-    return {"total": len(toolbox), "stats_runs": STATS_RUNS}
-
-
-def _group(name: str, tools: Iterable[Tool], stats: dict[str, ToolStats]) -> dict[str, Any]:
-    described = [_describe(tool, stats) for tool in tools]
-    return {"name": name, "tools": described, "total": len(described)}
-
-
-def _origin(service: Service, tool: Tool) -> str:
-    if tool.path in service.builtin:
-        return "Built in"
-    return tool.namespace or "Without a namespace"
 
 
 def _describe(tool: Tool, stats: dict[str, ToolStats]) -> dict[str, Any]:

@@ -202,18 +202,8 @@ async def knowledge(service: Service, request: Request, _: str) -> dict[str, Any
             hits = await in_thread(_search, base, query, mode, source or None)
         except MoonboxError as failure:
             problem = str(failure)
-    return {
-        "title": "Knowledge",
-        "available": True,
-        "stats": stats,
-        "sources": sources,
-        "q": query,
-        "mode": mode,
-        "modes": _MODES,
-        "source": source,
-        "hits": hits,
-        "problem": problem,
-    }
+    asked = {"q": query, "mode": mode, "modes": _MODES, "source": source, "hits": hits, "problem": problem}
+    return {"title": "Knowledge", "available": True, "stats": stats, "sources": sources, **asked}
 
 
 async def doctor(service: Service, request: Request, _: str) -> dict[str, Any]:
@@ -277,20 +267,19 @@ def _usage(run: Run) -> list[dict[str, Any]]:
         of = f" of {text(limit)}" if limit else ""
         return {"label": label, "text": text(value) + of, "share": share}
 
-    rows = [
-        row("time", usage.wall, limits.get("timeout"), seconds),
-        row("memory, at most", usage.peak_memory, limits.get("max_memory"), size),
-        row("calls", usage.calls, limits.get("max_tool_calls"), _whole),
-        row("printed", len(run.output.encode("utf-8", "replace")) + run.output_cut, limits.get("max_output"), size),
+    printed = len(run.output.encode("utf-8", "replace")) + run.output_cut
+    operations = [] if usage.operations is None else [("operations", usage.operations, "max_operations", _whole)]
+    rows: list[tuple[str, float, str, Callable[[float], str]]] = [
+        ("time", usage.wall, "timeout", seconds),
+        ("memory, at most", usage.peak_memory, "max_memory", size),
+        ("calls", usage.calls, "max_tool_calls", _whole),
+        ("printed", printed, "max_output", size),
+        *operations,
+        ("processor time", usage.cpu, "", seconds),
+        ("bytes to the script", usage.bytes_in, "", size),
+        ("bytes from the script", usage.bytes_out, "", size),
     ]
-    if usage.operations is not None:
-        rows.append(row("operations", usage.operations, limits.get("max_operations"), _whole))
-    rows += [
-        row("processor time", usage.cpu, None, seconds),
-        row("bytes to the script", usage.bytes_in, None, size),
-        row("bytes from the script", usage.bytes_out, None, size),
-    ]
-    return rows
+    return [row(label, value, limits.get(limit), text) for label, value, limit, text in rows]
 
 
 def _figure(name: str, a: float, b: float) -> dict[str, str]:
@@ -310,26 +299,16 @@ def _whole(value: float) -> str:
 
 
 def _search(base: Any, query: str, mode: str, source: str | None) -> list[dict[str, Any]]:
-    hits = []
-    for hit in base.search(query, mode, 12, source, marks=_MARKS):
+    def shown(hit: Any) -> dict[str, Any]:
         chunks, room = [], _DOCUMENT_CHARS
         for chunk in base.get(hit.id).chunks:
-            if room <= 0:
-                break
-            chunks.append({"heading": chunk.heading, "text": chunk.text[:room]})
+            if room > 0:
+                chunks.append({"heading": chunk.heading, "text": chunk.text[:room]})
             room -= len(chunk.text)
-        hits.append(
-            {
-                "title": hit.title,
-                "source": hit.source,
-                "source_id": hit.source_id,
-                "url": _safe_url(hit.source_url),
-                "snippet": passage(hit.snippet),
-                "chunks": chunks,
-                "cut": room <= 0,
-            }
-        )
-    return hits
+        told = {"url": _safe_url(hit.source_url), "snippet": passage(hit.snippet), "chunks": chunks, "cut": room <= 0}
+        return {"title": hit.title, "source": hit.source, "source_id": hit.source_id, **told}
+
+    return [shown(hit) for hit in base.search(query, mode, 12, source, marks=_MARKS)]
 
 
 def passage(snippet: str) -> list[tuple[bool, str]]:

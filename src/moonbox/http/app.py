@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.http.workbench import Workbench
     from moonbox.sandbox.sandbox import Sandbox
-    from moonbox.tools.tool import Tool
 
 _MAX_LISTED_RUNS = 500
 _REMEMBERED_RUNS = 200
@@ -91,23 +90,18 @@ class Service:
 
     def tools(self) -> list[dict[str, Any]]:
         self.refresh()
-        return [self.describe(tool) for tool in self.sandbox.toolbox]
-
-    def describe(self, tool: Tool) -> dict[str, Any]:
-        return {
-            "name": tool.path,
-            "description": tool.description,
-            "builtin": tool.path in self.builtin,
-            "parameters": tool.parameters,
-            "returns": tool.returns,
-            "policy": tool.policy,
-            "hints": hint_names(tool),
-        }
-
-    def search(self, words: str, limit: int) -> list[dict[str, Any]]:
-        """What `docs.search` gives a script."""
-        self.refresh()
-        return self.sandbox.docs.search(words, limit)
+        return [
+            {
+                "name": tool.path,
+                "description": tool.description,
+                "builtin": tool.path in self.builtin,
+                "parameters": tool.parameters,
+                "returns": tool.returns,
+                "policy": tool.policy,
+                "hints": hint_names(tool),
+            }
+            for tool in self.sandbox.toolbox
+        ]
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Run:
         self.refresh()
@@ -217,7 +211,8 @@ class _Api:
         words = text(request, "q")
         if words is None:
             raise Refused(400, "invalid", "q must not be empty")
-        return JsonAnswer({"tools": self._service.search(words, number(request, "limit", 10, 50))})
+        self._service.refresh()
+        return JsonAnswer({"tools": self._service.sandbox.docs.search(words, number(request, "limit", 10, 50))})
 
     async def list_runs(self, request: Request) -> Response:
         limit, offset = number(request, "limit", 50, _MAX_LISTED_RUNS), number(request, "offset", 0, 10**9)

@@ -84,11 +84,11 @@ class Playground:
         self.events = events
         self._sandboxes, self._compilers = sandboxes, compilers
         self._sessions: Sessions[PlaygroundSession] = Sessions(
-            PlaygroundSession.end,
+            lambda session: session.repl.close(),
             most=_MAX_SESSIONS,
             idle_seconds=_IDLE_SECONDS,
             strict=True,
-            is_busy=PlaygroundSession.is_busy,
+            is_busy=lambda session: session.state != "idle",
         )
 
     async def open(self, language: str) -> PlaygroundSession:
@@ -213,18 +213,11 @@ class PlaygroundSession:
         """Names and kinds of what its scripts have defined."""
         return {} if self.state != "idle" else self.repl.globals()
 
-    def is_busy(self) -> bool:
-        return self.state != "idle"
-
-    def end(self) -> None:
-        """End a session that is not busy."""
-        self.repl.close()
-
     async def close(self) -> None:
         """Stop its run, if there is one, and end it."""
         with contextlib.suppress(MoonboxError):
             await self.stop()
-        await unbroken(self.end)
+        await unbroken(self.repl.close)
 
     def to_dict(self) -> dict[str, Any]:
         limits = self._sandbox.limits.to_dict()

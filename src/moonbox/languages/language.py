@@ -212,7 +212,7 @@ class EngineError(Struct, frozen=True):
 
 
 class Lexis(Struct, frozen=True):
-    """How literals are found in a text that may be a script; audit/source_literals.py has what languages share."""
+    """How literals are found in a text that may be a script; audit/literals.py has what languages share."""
 
     tokens: str
     """Patterns of strings, of comments, and of what begins those whose end they do not know."""
