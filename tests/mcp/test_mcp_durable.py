@@ -139,11 +139,16 @@ def test_a_script_continues_after_a_restart(server: Served, mode: str, stop: sig
         assert UNKNOWN in text(session.call(WAIT, {"run_id": run_id}))
 
 
+def states(server: Any) -> list[str]:
+    """Those that `moonbox runs` tells."""
+    return [json.loads(line)["state"] for line in server.moonbox("runs", "--json").splitlines()]
+
+
 def test_a_result_that_was_not_fetched_is_given_after_a_restart(server: Served) -> None:
     with server.client("auto") as session:
         run_id = handle(session.lua(script("hold")))
         (server.folder / "gate").touch()
-        wait_until(lambda: [run["state"] for run in json.loads(server.moonbox("runs", "--json"))] == ["ok"])
+        wait_until(lambda: states(server) == ["ok"])
     with server.client("legacy") as session:
         assert result_of(session, run_id).structured_content["value"] == ["once", "released"]
         assert UNKNOWN in text(session.call(WAIT, {"run_id": run_id}))
@@ -170,7 +175,7 @@ def test_any_front_end_stops_a_script(server: Served, driver: Driver, seen: bool
         if seen:
             assert handle(elsewhere.call(WAIT, {"run_id": run_id, "seconds": 0})) == run_id
         assert text(elsewhere.call(WAIT, {"run_id": run_id, "cancel": True})) == f"The run {run_id} was stopped."
-        wait_until(lambda: [run["state"] for run in json.loads(server.moonbox("runs", "--json"))] == ["cancelled"])
+        wait_until(lambda: states(server) == ["cancelled"])
         assert UNKNOWN in text(session.call(WAIT, {"run_id": run_id}))
 
 
