@@ -139,7 +139,7 @@ def test_a_script_continues_after_a_restart(server: Served, mode: str, stop: sig
         assert UNKNOWN in text(session.call(WAIT, {"run_id": run_id}))
 
 
-def states(server: Any) -> list[str]:
+def states(server: Served) -> list[str]:
     """Those that `moonbox runs` tells."""
     return [json.loads(line)["state"] for line in server.moonbox("runs", "--json").splitlines()]
 
