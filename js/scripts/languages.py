@@ -15,7 +15,7 @@ from moonbox.languages.registry import DEFAULT_LANGUAGE, LANGUAGES
 from moonbox.languages.tables import table
 from moonbox.limits import PRESETS, Limits
 from moonbox.runs.docs import DISCOVERY_BUDGET
-from moonbox.runs.environment import PROGRESS, SHOW
+from moonbox.runs.environment import PROGRESS, SHOW, SLEEP, SLEEP_UNTIL
 
 TABLES = ("lua/explain/equivalents.toml", "lua/explain/slips.toml", "rhai/vocabulary.toml")
 _PRELUDE = LANGUAGES[DEFAULT_LANGUAGE].folder / "prelude"
@@ -43,7 +43,7 @@ def main() -> None:
         "languages": languages,
         "limits": {"default": Limits().to_dict(), **PRESETS},
         "discovery": DISCOVERY_BUDGET,
-        "functions": {each.name: each.doc for each in (SHOW, PROGRESS)},
+        "functions": {each.name: each.doc for each in (SHOW, PROGRESS, SLEEP, SLEEP_UNTIL)},
         "tables": {path: table(path) for path in TABLES},
         "opened": LANGUAGES["lua"].features,
     }

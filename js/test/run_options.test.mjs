@@ -297,3 +297,19 @@ test("a tool that returns a circle, or throws null, says so", async () => {
     "the tool threw null: throw an Error with a message", 2, 1,
   ]);
 });
+
+test("a script sleeps, and no timer is left of a run that ends before", async () => {
+  const box = new Sandbox({ limits: { timeout: 20 } });
+  try {
+    const run = await box.run("local before = os.time() sleep(1.1) sleep_until(0) sleep_until('2020-01-01T00:00:00Z') return os.time() - before >= 1");
+    assert.equal(run.unwrap(), true);
+    assert.match((await box.run("sleep(25)")).error.message, /would wait 25\.0 seconds and has \d+\.\d left: waiting counts/);
+    for (const wrong of ["sleep(-1)", "sleep('1')", "sleep_until('tomorrow')"]) assert.match((await box.run(wrong)).error.message, /write: sleep/);
+    const stop = new AbortController();
+    const stopped = box.run("progress(1) sleep(15)", { signal: stop.signal, onProgress: () => stop.abort() });
+    assert.equal((await stopped).error.kind, "cancelled");
+    assert.equal(process.getActiveResourcesInfo().filter((name) => name === "Timeout").length, 0);
+  } finally {
+    await box.close();
+  }
+});

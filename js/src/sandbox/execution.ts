@@ -12,6 +12,7 @@ import { RunClock } from "./clock.js";
 import type { Link } from "./link.js";
 import type { Purpose } from "./options.js";
 import { progressOf, type Progress } from "./progress.js";
+import { secondsToSleep } from "./sleep.js";
 
 const GRACE = 400; // milliseconds that a worker has to stop by itself before it is terminated
 const POKE = 2; // milliseconds between two looks at a script that must stop
@@ -58,6 +59,7 @@ export class Execution implements RunInfo {
   private answered: CallEntry[] = [];
   private waiting = false; // the worker waits for an answer
   private flushing = false;
+  private readonly sleeping = new Map<number, ReturnType<typeof setTimeout>>();
   private budget: number | null;
   private discovery = discoveryBudget;
   private batches = 0;
@@ -140,6 +142,7 @@ export class Execution implements RunInfo {
     } finally {
       signal?.removeEventListener("abort", cancel);
       if (this.timer !== null) clearTimeout(this.timer);
+      for (const timer of this.sleeping.values()) clearTimeout(timer);
       link.onReport = () => undefined;
       link.hold(false);
     }
@@ -321,12 +324,28 @@ export class Execution implements RunInfo {
       let answer: unknown = null;
       if (space === "docs") answer = this.lookUp(name, given);
       else if (name === "show") this.show(given);
+      else if (name === "sleep" || name === "sleep_until") return this.sleep(id, name, given);
       else this.tell(progressOf(given));
       this.replies.push(`[${id},true,${toWire(answer)}]`);
     } catch (problem) {
       if (!(problem instanceof ToolError)) throw problem;
       this.replies.push(`[${id},false,${toWire(errorValue(problem, null))}]`);
     }
+  }
+
+  /** Answers when the time is over, unless the run is over before. */
+  private sleep(id: number, name: "sleep" | "sleep_until", given: unknown[]): void {
+    const deadline = this.clock.deadline();
+    const seconds = secondsToSleep(name, given, deadline === null ? null : (deadline - performance.now()) / 1000);
+    const wakes = Date.now() + 1000 * seconds;
+    const look = (): void => {
+      this.sleeping.delete(id);
+      const left = wakes - Date.now();
+      if (left > 0) return void this.sleeping.set(id, setTimeout(look, Math.min(left, 2 ** 31 - 1)));
+      this.replies.push(`[${id},true,null]`);
+      this.flush();
+    };
+    this.sleeping.set(id, setTimeout(look, Math.min(1000 * seconds, 2 ** 31 - 1)));
   }
 
   /** Tells the host; what its callback throws, other than a ToolError for the script, ends the run. */
