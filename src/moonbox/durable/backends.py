@@ -147,8 +147,9 @@ class Backend(Protocol):
     """Makes the script of a run findable; empty where its row does that."""
     forget_text: str
     """The opposite, before the row is changed or deleted."""
-    text_search: tuple[str, str, str]
-    """Where scripts are searched, the condition, and the number of the run."""
+
+    def text_search(self, db: Transaction, query: str) -> tuple[str, str, str]:
+        """Where scripts are searched, the condition, and the number of the run."""
 
     def text_query(self, words: Sequence[str]) -> str:
         """The value of the condition: all of these words."""
@@ -208,11 +209,6 @@ class SqliteBackend:
         "INSERT INTO journal_text (journal_text, rowid, source) "
         "SELECT 'delete', n, source FROM journal_runs WHERE id = ?"
     )
-    text_search = (
-        "journal_text CROSS JOIN journal_runs AS b ON b.n = journal_text.rowid",
-        "journal_text MATCH ?",
-        "journal_text.rowid",
-    )
 
     def __init__(self, path: str | Path, *, machine: bool = False, create: bool = True, timeout: float = 10.0) -> None:
         """`timeout` is how long a statement waits for other processes that write."""
@@ -238,6 +234,10 @@ class SqliteBackend:
                 search="CREATE VIRTUAL TABLE journal_text USING fts5"
                 "(source, content='journal_runs', content_rowid='n')",
             )
+
+    def text_search(self, db: Transaction, query: str) -> tuple[str, str, str]:
+        joined = "journal_text CROSS JOIN journal_runs AS b ON b.n = journal_text.rowid"
+        return joined, "journal_text MATCH ?", "journal_text.rowid"
 
     def text_query(self, words: Sequence[str]) -> str:
         return " ".join(f'"{word}"' for word in words)
@@ -319,7 +319,6 @@ class PostgresBackend:
 
     for_update, for_share = " FOR UPDATE", " FOR SHARE"
     index_text = forget_text = ""
-    text_search = ("journal_runs AS b", "b.words @@ plainto_tsquery('simple', ?)", "b.n")
 
     def __init__(self, url: str) -> None:
         try:
@@ -350,6 +349,17 @@ class PostgresBackend:
                 )
         self._inherited: list[Any] = []
         self._start()
+
+    def text_search(self, db: Transaction, query: str) -> tuple[str, str, str]:
+        """For words that most scripts have, the latest runs are looked at; for others, all that have them.
+
+        The planner of PostgreSQL does not know which words are rare.
+        """
+        fits = "words @@ plainto_tsquery('simple', ?)"
+        latest = f"SELECT 1 FROM journal_runs WHERE n > (SELECT max(n) FROM journal_runs) - 10000 AND {fits} LIMIT 50"
+        if len(db.rows(latest, (query,))) == 50:
+            return "journal_runs AS b", f"b.{fits}", "b.n"
+        return f"(SELECT * FROM journal_runs WHERE {fits} OFFSET 0) AS b", "TRUE", "b.n"
 
     def text_query(self, words: Sequence[str]) -> str:
         return " ".join(words)

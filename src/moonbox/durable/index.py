@@ -151,9 +151,9 @@ def find(db: Transaction, backend: Backend, wanted: JournalFilter, page: str, no
     where, values, source, order = [], [], "journal_runs AS b", "b.n"
     words = re.findall(r"[^\W_]+", wanted.text)
     if words:
-        source, condition, order = backend.text_search
-        where.append(condition)
         values.append(backend.text_query(words))
+        source, condition, order = backend.text_search(db, values[0])
+        where.append(condition)
     elif tags:
         tags.sort(key=lambda tag: _frequency(db, tag))
         source, order = "journal_tags AS t CROSS JOIN journal_runs AS b", "t.run"

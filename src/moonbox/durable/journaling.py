@@ -6,7 +6,7 @@ import threading
 from functools import lru_cache
 from hashlib import blake2b, sha256
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from msgspec import json, msgpack
 
@@ -29,13 +29,14 @@ from moonbox.errors import Diverged, JournalError
 from moonbox.tools.tool import fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-    from collections.abc import Set as AbstractSet
+    from collections.abc import Iterable
 
     from moonbox.audit.records import Run
     from moonbox.durable.leases import Held
     from moonbox.durable.recorded import Decisions, Item, RecordedRun
     from moonbox.durable.records import Record
+    from moonbox.durable.store import Journal
+    from moonbox.durable.views import MemoryEvents
     from moonbox.limits import Limits
     from moonbox.runs.allowances import Allowance
     from moonbox.runs.call_entry import CallEntry
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
     from moonbox.tools.toolbox import Toolbox
     from moonbox.values import Packed
 
-T = TypeVar("T")
-
 LONGEST_DELAY = 0.005
 """Seconds that records wait for those that follow, to be written with them."""
 LARGEST_MEDIUM = 4 * 1024 * 1024
@@ -55,27 +54,10 @@ _SHORT = 300
 _encode = msgpack.Encoder().encode
 
 
-class EventStore(Protocol):
-    """Where the events of Repls are kept: a Journal, or the memory of this process."""
-
-    @property
-    def suspended(self) -> AbstractSet[str]: ...
-    def patiently(
-        self, work: Callable[[], T], hurry: threading.Event | None = None, clock: RunClock | None = None
-    ) -> T: ...
-    def append(self, held: Held, seq: int, run: str, records: list[Record], tools: Collection[str] = ()) -> None: ...
-    def awake(self, run: str) -> None: ...
-    def comes_further(self, run: str) -> None: ...
-    def fall_asleep(self, held: Held, run: str, until: float, questions: int) -> float: ...
-    def read(self, repl: str) -> list[list[Record]]: ...
-    def take(self, repl: str) -> Held: ...
-    def release(self, held: Held) -> None: ...
-
-
 class ReplJournal:
     """The events of one Repl, under a lease. Threads that ask people write beside the one that drives the run."""
 
-    def __init__(self, journal: EventStore, held: Held) -> None:
+    def __init__(self, journal: Journal | MemoryEvents, held: Held) -> None:
         self.journal = journal
         self.held = held
         self.seq = 0

@@ -123,22 +123,21 @@ class Sandbox(Closing):
         if options.sleep_after is not None:
             self._repls.put_to_sleep(options.sleep_after)
         self._recover = options.recover
-        self._recoveries = None if journal is None else self._open_recoveries(journal)
+        self._recoveries: Recoveries[Repl] | None = None
+        if journal is not None:
+            from moonbox.durable.recovery import Recoveries
+
+            self._recoveries = Recoveries(journal, settings)
         # Also without a call of `close`: at exit, while threads still run, which is before __del__ would be called.
         # Not given what holds callbacks: they may hold the Sandbox, which would then live for ever.
         self._close_records = weakref.finalize(self, close_parts, services.pid, services.records.sink, journal)
         self._shut_down = weakref.finalize(
             self, close_parts, services.pid, services.pool, services.threads, services.loop
         )
-
-    def _open_recoveries(self, journal: Journal) -> Recoveries[Repl]:
-        from moonbox.durable.recovery import Recoveries
-
-        if self._recover:
+        if journal is not None and options.recover:  # at once, from a thread: everything above must be there
             from moonbox.durable.recovering import Recoverer
 
             Recoverer(journal, weakref.ref(self))
-        return Recoveries(journal, self._settings)
 
     def __repr__(self) -> str:
         about = f"{self.language}, {counted(len(self.toolbox), 'tool')}"
