@@ -5,6 +5,7 @@
 - `except ToolError` and the fields of a caught error know the failures of tools;
 - views and ranges that are written as an argument of a tool become lists;
 - functions for `parallel_map` become coroutines, so that their calls are made together;
+- a variable of a comprehension that has the name of a builtin gets another name, since Monty takes the builtin;
 - lines.py keeps the lines of errors that leave a `try`.
 
 What a name holds is asked when the script runs (prelude/functions.monty), never guessed. A text that Python's own
@@ -14,6 +15,7 @@ parser refuses is left alone: Monty says what is wrong with it.
 from __future__ import annotations
 
 import ast
+import builtins
 import symtable
 import warnings
 from collections import Counter, deque
@@ -50,6 +52,9 @@ _ANY_METHOD = frozenset().union(*METHODS.values())
 _NONE: frozenset[str] = frozenset()
 TWIN = "_c_"
 """Before the name of a coroutine that does what a function of the script does."""
+_BUILTINS = frozenset(vars(builtins))
+_VARIABLE = "_v_"
+"""Before the name of a comprehension's variable that would be taken for a builtin."""
 MOST_CHARACTERS = 200_000
 """Longer scripts are not rewritten."""
 
@@ -117,6 +122,27 @@ def _rewritten(
     done.awaited = {lines.span(each) for each in _awaited(tree, is_called)}
     _keep_value(done, tree, lines)
     return done
+
+
+def _stored(generators: list[ast.comprehension]) -> Iterator[str]:
+    """The variables of a comprehension."""
+    for each in generators:
+        names = (found for found in ast.walk(each.target) if isinstance(found, ast.Name))
+        yield from (found.id for found in names if isinstance(found.ctx, ast.Store))
+
+
+def _rename(node: ast.AST, names: Collection[str]) -> None:
+    """Give variables other names where they are read and set, but for parameters of functions with the same name."""
+    if isinstance(node, ast.Name) and node.id in names:
+        node.id = _VARIABLE + node.id
+    if isinstance(node, ast.Lambda):
+        for default in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
+            _rename(default, names)
+        own = {each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)}
+        _rename(node.body, set(names) - own)
+        return
+    for child in ast.iter_child_nodes(node):
+        _rename(child, names)
 
 
 def _keep_value(done: Rewritten, tree: ast.Module, lines: _Lines) -> None:
@@ -333,7 +359,12 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Lambda(self, node: ast.Lambda) -> Any:
         return self._within(node, is_coroutine=False)
 
-    def _comprehension(self, node: ast.expr) -> Any:
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> Any:
+        if shadows := set(_stored(node.generators)) & _BUILTINS:
+            self.changed = True
+            first, node.generators[0].iter = node.generators[0].iter, ast.Constant(value=None)  # of the scope around it
+            _rename(node, shadows)
+            node.generators[0].iter = first
         return self._within(node, is_coroutine=self._is_coroutine)
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
