@@ -29,10 +29,14 @@ def lines(page: str, heading: str) -> list[str]:
     return [line for line in section.splitlines() if line.startswith("| ")][1:] or pytest.fail(f"{page}: no table")
 
 
-def test_each_line_of_what_fails_names_its_test() -> None:
+@pytest.mark.parametrize(
+    ("page", "heading"),
+    [("durable.md", "## What happens when the database fails"), ("cluster.md", "## When a machine fails")],
+)
+def test_each_line_of_what_fails_names_its_test(page: str, heading: str) -> None:
     known = functions()
     faults = {"sqlite": SQLITE_FAULTS, "postgresql": POSTGRES_FAULTS}
-    for line in lines("durable.md", "## What happens when the database fails"):
+    for line in lines(page, heading):
         named = NAME.findall(line)
         cells = FAULT.findall(line)
         assert named or cells, line
