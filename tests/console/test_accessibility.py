@@ -178,6 +178,35 @@ def test_the_sign_in_page_passes_the_audit(visitor: Visitor) -> None:
         visitor.leave()
 
 
+def test_titles_are_in_one_place_and_tables_fit_a_phone(visitor: Visitor, console: Console) -> None:
+    middle = "h1 => Math.round((h1.getBoundingClientRect().top + h1.getBoundingClientRect().bottom) / 2)"
+    page = visitor.enter(console)
+    run = console.trail.list(1)[0].id
+    places = {}
+    for view in (
+        "playground",
+        "runs",
+        f"runs/{run}",
+        "approvals",
+        "tools",
+        "tools/refund",
+        "knowledge",
+        "doctor?wait=1",
+    ):
+        page.goto(console.address(view))
+        places[view] = page.locator("h1").evaluate(middle)
+    assert max(places.values()) - min(places.values()) <= 1, places
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(page.get_by_text("Data of strangers")).to_be_visible()
+    for view in ("doctor?wait=1", f"compare?a={run}&b={run}"):
+        page.goto(console.address(view))
+        wide = "boxes => boxes.filter(box => box.scrollWidth > box.clientWidth).map(box => box.ariaLabel)"
+        assert page.locator(".scroll").evaluate_all(wide) == [], view
+    page.goto(console.address("playground"))
+    line = "tabs => tabs.map(tab => tab.clientHeight / parseFloat(getComputedStyle(tab).fontSize))"
+    assert max(page.get_by_role("tab").evaluate_all(line)) < 3, "a name has one line"
+
+
 def test_focus_is_always_visible(visitor: Visitor, console: Console) -> None:
     for view in ("playground", "runs", "tools/refund"):
         page = visitor.enter(console, view)

@@ -12,6 +12,7 @@ from moonbox import Sandbox
 
 from .serving import running_console
 from .test_access import client, page_key, signed_in
+from .test_approvals import Started
 from .test_attacks import EVERYTHING, intact, lua_string
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ end
 for _, name in ipairs{'ada', 'bob'} do add(name) end
 found = tools.flaky{key = 'x'}
 return found .. ': ' .. tools.refund{order_id = 1, amount = total}"""
+
+
+ORDER = ["arguments", "order_id", "amount"]
+"""The names in the tree of a call of `refund`: the alphabet would have another order."""
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +93,7 @@ def test_an_answer_is_changed_and_the_run_goes_on(visitor: Visitor, console: Con
     expect(form.get_by_role("alert")).to_contain_text("The answer is not valid JSON")
     fork(page, "value", '"K1"', "Go on, dry")
     expect(form).to_contain_text("It stops at call 4: nothing is recorded that answers refund with these arguments.")
-    expect(form).to_contain_text("amount150")
+    expect(form.locator(".tree .inside").last).to_have_text("order_id1amount150.0")  # in the order of the schema
     fork(page, "error", "out of luck", "Go on, dry")
     expect(form).to_contain_text("failed: tool")
     expect(form).to_contain_text("out of luck")
@@ -99,6 +104,22 @@ def test_an_answer_is_changed_and_the_run_goes_on(visitor: Visitor, console: Con
     assert len(list(console.trail.runs())) == runs + 1, "a dry fork is kept nowhere"
     form.get_by_role("link", name="Compare it with this one").click()
     expect(page).to_have_url(re.compile(rf"/console/compare\?a={id}&b=\w+$"))
+
+
+def test_arguments_stand_in_the_order_of_the_schema(visitor: Visitor, console: Console) -> None:
+    page, ids = visitor.enter(console, "approvals"), []
+    for n in (1, 2):
+        script = Started(console, f"return tools.refund{{order_id = {n}, amount = {n}}}")
+        page.get_by_role("button", name="Allow", exact=True).click()
+        ids.append(script.result().id)
+    page.goto(console.address(f"runs/{ids[0]}"))
+    page.locator(".tl-row").hover()
+    expect(page.locator(".tl-card .key").locator("visible=true")).to_have_text([*ORDER, "result"])
+    page.get_by_label("Call", exact=True).press("ArrowLeft")
+    expect(page.locator("#moment .tree").first.locator(".key")).to_have_text(ORDER)
+    page.goto(console.address(f"compare?a={ids[0]}&b={ids[1]}"))
+    page.locator("#first button").click()
+    expect(page.locator("tr.whole .tree").first).to_contain_text('{"order_id":1,"amount":1}')
 
 
 def test_what_scripts_hold_stays_text(visitor: Visitor, console: Console) -> None:

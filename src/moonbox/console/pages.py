@@ -344,6 +344,7 @@ _MEANINGS = {
     "fork": "A new process starts in about a millisecond, from one that has everything loaded.",
     "interrupt": "A script that computes without end is stopped at its deadline.",
     "native": "Scripts and their calls run in compiled code: faster, and every byte of their memory is counted.",
+    "chores": "Data of strangers is read in jailed processes, which are killed when it takes too long.",
     "session": "A script's process cannot reach your terminal.",
     "oom-score": "When memory runs out, the system ends scripts before anything else of yours.",
     "leftovers": "Nothing of a script stays behind in the system.",

@@ -34,7 +34,7 @@ from moonbox.http.openapi import (
     server_operations,
     workbench_operations,
 )
-from moonbox.http.playground import run_report
+from moonbox.http.playground import parameter_order, run_report
 from moonbox.http.requests import (
     JsonAnswer,
     Refused,
@@ -252,7 +252,7 @@ class _Api:
         index = request.path_params["index"]
         for call in run.calls:
             if call.index == index:
-                return JsonAnswer(call.to_dict())
+                return JsonAnswer({**call.to_dict(), "order": parameter_order(call.tool, self._service.sandbox)})
         raise Refused(404, "unknown_call", "unknown call")
 
     async def compare(self, request: Request) -> Response:

@@ -51,7 +51,7 @@ class MomentsApi:
 
     async def get_moment(self, request: Request) -> Response:
         view = await self._view(request, request.path_params["index"])
-        return JsonAnswer(_view_dict(view))
+        return JsonAnswer(self._view_dict(view))
 
     async def fork_run(self, request: Request) -> Response:
         """It answers when the fork has ended, or stops; a client that does not wait for that does not end it."""
@@ -66,14 +66,14 @@ class MomentsApi:
         with refusing(409, "unavailable", MoonboxError):
             came_to = await view.afork(given, dry=dry)
         if not isinstance(came_to, Run):
-            return JsonAnswer({"run": None, "output": came_to.output, "stopped": _view_dict(came_to)})
+            return JsonAnswer({"run": None, "output": came_to.output, "stopped": self._view_dict(came_to)})
         return JsonAnswer({"run": run_dict(came_to), "output": came_to.output, "stopped": None})
 
     async def _view(self, request: Request, at: int) -> RunView:
         with refusing(409, "unavailable", MoonboxError):
             return await in_thread(self._bench.view, request.path_params["id"], at, start=own_thread)
 
-
-def _view_dict(view: RunView) -> Mapping[str, Any]:
-    """A view without the answers of all calls, which a page has already."""
-    return {name: value for name, value in view.to_dict().items() if name != "calls"}
+    def _view_dict(self, view: RunView) -> Mapping[str, Any]:
+        """A view without the answers of all calls, which a page has already."""
+        told = {name: value for name, value in view.to_dict().items() if name != "calls"}
+        return {**told, "call": {**told["call"], "order": self._bench.order(view.call.tool)}}

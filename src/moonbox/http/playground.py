@@ -275,7 +275,15 @@ class PlaygroundSession:
             self._finish(result)
             return
         self.state, self._pause = "paused", result
-        calls = [{"id": call.id, "tool": call.tool, "arguments": to_jsonable(call.arguments)} for call in result.calls]
+        calls = [
+            {
+                "id": call.id,
+                "tool": call.tool,
+                "arguments": to_jsonable(call.arguments),
+                "order": parameter_order(call.tool, self._sandbox),
+            }
+            for call in result.calls
+        ]
         self.publish("pause", {"calls": calls})
 
     def _finish(self, run: Run) -> None:
@@ -346,6 +354,12 @@ _TIMELINE = (
 def call_dict(call: Call) -> dict[str, Any]:
     """A call as the timeline needs it: without its arguments and result."""
     return {name: getattr(call, name) for name in _TIMELINE}
+
+
+def parameter_order(tool: str, *sandboxes: Sandbox) -> list[str]:
+    """The names of a tool's parameters as its schema has them: those of a call come in any order."""
+    found = next((found for sandbox in sandboxes if (found := sandbox.toolbox.get(tool)) is not None), None)
+    return [] if found is None else list(found.parameter_names)
 
 
 def run_dict(run: Run) -> dict[str, Any]:

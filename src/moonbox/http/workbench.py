@@ -26,7 +26,7 @@ from moonbox.durable.approvals import Answered, Approvals, Question
 from moonbox.durable.questions import Questions
 from moonbox.errors import ArgumentError, MoonboxError, UsageError
 from moonbox.http.events import Event, Events, TrailWatch, event_stream
-from moonbox.http.playground import Playground, SessionBusy, media_of, watch_call, watch_output
+from moonbox.http.playground import Playground, SessionBusy, media_of, parameter_order, watch_call, watch_output
 from moonbox.http.requests import JsonAnswer, Refused, json_object, number, refusing, text
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.limits import Limits
@@ -155,17 +155,17 @@ class Workbench:
     def question(self, question: Question) -> dict[str, Any]:
         """A question with the session that it belongs to, and the order of the tool's parameters."""
         session = "" if self._playground is None else self._playground.session_of(question.repl)
-        return {**question.to_dict(), "session": session, "order": self._order(question.tool)}
+        return {**question.to_dict(), "session": session, "order": self.order(question.tool)}
 
     def answered(self, answer: Answered) -> dict[str, Any]:
         """An answer with the run that asked, its arguments, what they were changed to, and the rule for later calls."""
         return {**answer.to_dict(), **self._asked.get(answer.id, {})}
 
-    def _order(self, name: str) -> list[str]:
+    def order(self, tool: str) -> list[str]:
+        """The order of a tool's parameters, in any Sandbox of the workbench."""
         with self._lock:
             boxes = list(self._sandboxes.values())
-        tool = next((tool for box in boxes if (tool := box.toolbox.get(name)) is not None), None)
-        return [] if tool is None else list(tool.parameter_names)
+        return parameter_order(tool, *boxes)
 
     def answer(self, id: str, decision: Decision) -> None:
         """Answer a question; the errors are those of `Approvals.answer`."""

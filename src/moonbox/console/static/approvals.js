@@ -2,10 +2,10 @@
 
 import { $, h, when } from "./dom.js";
 import { Inbox } from "./inbox.js";
-import { edits, inOrder } from "./question.js";
+import { edits } from "./question.js";
 import { ruleText } from "./rule.js";
 import { shell } from "./shell.js";
-import { brief, node } from "./value.js";
+import { brief, inOrder, node } from "./value.js";
 
 const place = $("#inbox");
 const inbox = new Inbox(place);

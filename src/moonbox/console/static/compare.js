@@ -6,6 +6,7 @@ import { differenceView } from "./difference.js";
 import { $, $$, h, pageData, s } from "./dom.js";
 import { key } from "./keys.js";
 import { shell } from "./shell.js";
+import { inOrder } from "./value.js";
 
 const HEIGHT = 10;
 const compared = $("#compared");
@@ -40,7 +41,8 @@ async function unfold(row) {
   const call = (side) => (row.dataset[side] ? get(path("runs", compared.dataset[side], "calls", row.dataset[side])) : null);
   const [a, b] = await Promise.all([call("a"), call("b")]).catch((problem) => [{ error: problem }, null]);
   const answer = (given) => (given === null ? undefined : given.error ? { code: given.error.code, message: given.error.message } : given.result);
-  place.replaceChildren(differenceView("arguments", a?.arguments, b?.arguments), differenceView("answer", answer(a), answer(b)));
+  const given = (of) => of?.arguments && Object.fromEntries(inOrder(of));
+  place.replaceChildren(differenceView("arguments", given(a), given(b)), differenceView("answer", answer(a), answer(b)));
 }
 
 if (pairs) {

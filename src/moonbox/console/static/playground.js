@@ -11,7 +11,7 @@ import { key } from "./keys.js";
 import { banner, shell } from "./shell.js";
 import { maximiser, split } from "./split.js";
 import { Timeline } from "./timeline.js";
-import { gallery, runView, tree } from "./value.js";
+import { argumentsTree, gallery, runView } from "./value.js";
 
 const page = pageData($("#playground"));
 const language = () => $("#language").value;
@@ -264,7 +264,8 @@ function pause({ calls }) {
 }
 
 /** A call before it is answered: run it, or answer in its place. */
-function pausedCall({ id, tool, arguments: given }) {
+function pausedCall(call) {
+  const { id, tool } = call;
   const choice = h(
     "select",
     { "aria-label": `Answer of ${tool}`, onChange: () => (own.hidden = choice.value === "run") },
@@ -285,7 +286,7 @@ function pausedCall({ id, tool, arguments: given }) {
       return null;
     }
   };
-  return { answer, element: h("div", { class: "paused-call" }, h("code", {}, tool), tree(given, "arguments", false), choice, own, problem) };
+  return { answer, element: h("div", { class: "paused-call" }, h("code", {}, tool), argumentsTree(call, "arguments", false), choice, own, problem) };
 }
 
 function done({ run, report }) {

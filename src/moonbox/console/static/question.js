@@ -5,7 +5,7 @@ import { $$, h, toast, when } from "./dom.js";
 import { colouredLines } from "./highlight.js";
 import { parse, stringify } from "./json.js";
 import { ruleForm } from "./rule.js";
-import { node } from "./value.js";
+import { inOrder, node } from "./value.js";
 
 const AROUND = 2;
 
@@ -121,12 +121,6 @@ export function questionCard(question) {
   }
 
   return card;
-}
-
-/** The arguments in the order of the tool's schema. */
-export function inOrder({ arguments: given, order }) {
-  const place = (name) => (order ?? []).indexOf(name) + 1 || Infinity;
-  return Object.entries(given ?? {}).sort(([a], [b]) => (place(a) === place(b) ? 0 : place(a) - place(b)));
 }
 
 /** The calls of answered questions whose arguments were changed: [name, before, after]. */

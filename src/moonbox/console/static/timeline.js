@@ -3,7 +3,7 @@
 import { get, path } from "./api.js";
 import { Axis, spans, together } from "./axis.js";
 import { count, h, plural, s, seconds } from "./dom.js";
-import { tree } from "./value.js";
+import { argumentsTree, tree } from "./value.js";
 
 const ROW = 24;
 const OVER = 8; // rows above and below those in sight
@@ -279,8 +279,8 @@ export class Timeline {
     const parts = [
       h("h3", {}, `${call.index}. ${call.tool}`),
       h("p", { class: "dim" }, facts.join(" · ")),
-      "arguments" in whole && tree(whole.arguments, "arguments"),
-      whole.original_arguments != null && tree(whole.original_arguments, "before the edit"),
+      "arguments" in whole && argumentsTree(whole),
+      whole.original_arguments != null && argumentsTree({ ...whole, arguments: whole.original_arguments }, "before the edit"),
       error,
       whole.status === "ok" && "result" in whole && tree(whole.result, "result", false),
       whole.note,

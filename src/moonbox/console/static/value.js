@@ -53,15 +53,26 @@ export function tree(value, name = "value", open = true) {
   return h("div", { class: "tree" }, node(name, value, open));
 }
 
-/** A field: its name and its value, which unfolds. */
-export function node(name, value, open = holdsMedium(value)) {
+/** The arguments of a call in the order of the tool's schema. */
+export function inOrder({ arguments: given, order }) {
+  const place = (name) => (order ?? []).indexOf(name) + 1 || Infinity;
+  return Object.entries(given ?? {}).sort(([a], [b]) => (place(a) === place(b) ? 0 : place(a) - place(b)));
+}
+
+/** The arguments of a call as a tree, in the order of the tool's schema. */
+export function argumentsTree(call, name = "arguments", open = true) {
+  return h("div", { class: "tree" }, node(name, call.arguments, open, inOrder(call)));
+}
+
+/** A field: its name and its value, which unfolds. `fields` are those of the value in their own order. */
+export function node(name, value, open = holdsMedium(value), fields = null) {
   const label = name === null ? null : h("span", { class: "key" }, String(name));
   const medium = asMedium(value);
   if (medium) return h("div", { class: "leaf" }, label, media(medium));
   if (isLeaf(value)) return h("div", { class: "leaf" }, label, leaf(value));
   const tag = tagged(value);
   if (tag !== undefined) return h("div", { class: "leaf" }, label, tag);
-  const entries = Array.isArray(value) ? value.map((item, index) => [index + 1, item]) : Object.entries(value).sort(([a], [b]) => byName(a, b));
+  const entries = Array.isArray(value) ? value.map((item, index) => [index + 1, item]) : fields ?? Object.entries(value).sort(([a], [b]) => byName(a, b));
   const size = Array.isArray(value) ? `[${count(entries.length)}]` : `{${count(entries.length)}}`;
   if (!entries.length) return h("div", { class: "leaf" }, label, h("span", { class: "dim" }, size));
   const inside = h("div", { class: "inside" });

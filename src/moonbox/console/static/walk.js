@@ -6,7 +6,7 @@ import { $, $$, debounced, h, seconds } from "./dom.js";
 import { Inbox } from "./inbox.js";
 import { parse, stringify } from "./json.js";
 import { key } from "./keys.js";
-import { node, runView, tree } from "./value.js";
+import { argumentsTree, node, runView, tree } from "./value.js";
 
 const WAIT = 120;
 
@@ -127,7 +127,7 @@ export class Walk {
     const printed = output ? h("pre", { class: "model-text", tabindex: "0", role: "region", "aria-label": "Printed by the fork" }, output) : null;
     if (stopped) {
       const { call, at } = stopped;
-      return [h("p", {}, `It stops at call ${at}: nothing is recorded that answers `, h("code", {}, call.tool), " with these arguments."), tree(call.arguments, "arguments"), printed].filter(Boolean);
+      return [h("p", {}, `It stops at call ${at}: nothing is recorded that answers `, h("code", {}, call.tool), " with these arguments."), argumentsTree(call), printed].filter(Boolean);
     }
     const state = h("span", { class: `state ${run.ok ? "good" : "bad"}` }, run.ok ? "ok" : `failed: ${run.error.kind}`);
     const links = dry ? " It was not kept." : h("span", {}, " ", h("a", { href: `/console/runs/${encodeURIComponent(run.id)}` }, "Open the new run"), " · ", h("a", { href: `/console/compare${query({ a: this.run, b: run.id })}` }, "Compare it with this one"));
@@ -152,7 +152,7 @@ function facts({ frames, globals, output, call, ends, language }) {
   return h(
     "div",
     {},
-    tree(call.arguments, "arguments"),
+    argumentsTree(call),
     answer,
     h("h3", {}, "Locals"),
     frames.map(frame),
