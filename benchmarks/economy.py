@@ -82,11 +82,16 @@ def main() -> None:
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--no-write", action="store_true")
     options = parser.parse_args()
+    kinds_asked = [name for name in options.kinds.split(",") if name]
+    if options.tasks < 1:
+        raise SystemExit(f"--tasks must be at least 1, not {options.tasks}")
+    if unknown := [name for name in kinds_asked if name not in KINDS]:
+        raise SystemExit(f"--kinds: unknown kind {unknown[0]!r}; known kinds: {', '.join(KINDS)}")
     began = time.monotonic()
     count = token_counter()
     stories = [(story.title, told(story, count)) for story in STORIES]
     kinds, left_out = [], []
-    for kind in [name for name in options.kinds.split(",") if name]:
+    for kind in kinds_asked:
         outcomes, contradictions = leaderboard(kind, options.tasks, count)
         kinds.append((KINDS[kind], outcomes))
         left_out += contradictions

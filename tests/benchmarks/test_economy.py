@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -142,3 +145,16 @@ def test_the_report_names_losses_and_wrong_choices() -> None:
     assert "Tokens are those of some tokens" in text
     assert "each type once, it takes 10 (50 %)." in text
     assert text.endswith("breaks the task's own schema: x: bad.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--tasks", "0"], "--tasks must be at least 1, not 0"),
+        (["--kinds", "base,foo"], "--kinds: unknown kind 'foo'; known kinds: base, long_context"),
+    ],
+)
+def test_wrong_arguments_are_told_in_one_line(arguments: list[str], message: str) -> None:
+    path = Path(__file__).parents[2] / "benchmarks" / "economy.py"
+    done = subprocess.run([sys.executable, path, *arguments], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{message}\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import httpx
+import pytest
 
 GOOD = {"authorization": "Bearer s3cret"}
 
@@ -42,6 +43,14 @@ def test_pages_of_configured_origins_may_ask_before_they_send(guarded: str) -> N
 def test_without_configured_origins_no_page_may_ask(address: str) -> None:
     answer = preflight(f"{address}/tools/list", "http://localhost:5173")
     assert answer.status_code == 405 and "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize("path", ["/tools/list", "/health"])
+def test_a_get_of_another_origin_is_refused_and_one_of_this_machine_is_not_readable(address: str, path: str) -> None:
+    foreign = httpx.get(address + path, headers={"origin": "https://evil.example"})
+    assert (foreign.status_code, foreign.json()["error"]["code"]) == (403, "wrong_origin")
+    here = httpx.get(address + path, headers={"origin": "http://localhost:5173"})
+    assert here.status_code == 200 and "access-control-allow-origin" not in here.headers
 
 
 def test_large_bodies_are_refused_also_without_a_length(guarded: str) -> None:

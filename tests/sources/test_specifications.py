@@ -50,6 +50,16 @@ def test_tools_are_found_by_words_and_their_types_are_named(box: Sandbox) -> Non
     assert "\nSimpleUser = {" in run.values[1]
 
 
+def test_a_search_answers_with_ten_short_results_and_the_best_is_first(box: Sandbox) -> None:
+    run = box.run("return docs.search('list issues of a repository')")
+    (found,) = run.values
+    assert found[0]["name"] == "github.issues.list_for_repo"
+    assert len(found) == 10
+    assert all(len(each["signature"]) < 340 and len(each["summary"]) < 200 for each in found)
+    assert found[0]["signature"].endswith("… (docs.describe has all)")
+    assert len(json.dumps(found)) < 4_000
+
+
 def test_the_catalog_of_hundreds_of_operations_is_within_its_budget() -> None:
     some = Toolbox.from_openapi(specifications.github(), include=[f"tag:{tag}" for tag in TAGS])
     assert len(some) > 500

@@ -97,6 +97,8 @@ def _line(problem: Any, kind: Any, section: str) -> str:
             known = [item.name for item in dataclasses.fields(_model_at(kind, problem["loc"][:-1]))]
             return f"{_header(place[:-1])}{unknown(_noun(place[:-1]), str(place[-1]), known)}"
         case "missing" | "missing_argument" | "missing_keyword_only_argument":
+            if isinstance(place[-1], int):  # of an array of a fixed length
+                return f"{place_name(place[:-1])} must have another value after the first {place[-1]}"
             return f"{_header(place[:-1])}{place[-1]} is missing"
         case "value_error":  # raised by __post_init__, whose message names the key
             return f"{_header(place)}{str(problem['ctx']['error']).removeprefix(f'{place[-1]}: ')}"

@@ -55,7 +55,7 @@ class ApiCredentials:
 
     def __post_init__(self) -> None:
         if [self.bearer, self.basic, self.api_key, self.client_id].count(None) != 3:
-            raise ConfigError("auth needs exactly one of bearer, basic, api_key and client_id")
+            raise ConfigError("write exactly one of bearer, basic, api_key and client_id")
         if len({self.client_id is None, self.client_secret is None, self.token_url is None}) != 1:
             raise ConfigError("client_id, client_secret and token_url belong together")
         if self.api_key is not None and not _KEY_PLACE.fullmatch(self.api_key_in or ""):
