@@ -31,6 +31,19 @@ if (runs.some((run) => run.value !== 1000)) throw new Error("wrong: " + runs.fin
 console.log(Math.round(process.resourceUsage().maxRSS / 1024));
 process.exit(0);`;
 
+const EMPTY = `
+import { Worker } from "node:worker_threads";
+let started = 0;
+for (let n = 0; n < ${REPLS}; n += 1) {
+  const worker = new Worker("const { parentPort } = require('node:worker_threads'); parentPort.on('message', () => 0); parentPort.postMessage(1)", { eval: true, env: {}, execArgv: [] });
+  worker.on("message", () => {
+    started += 1;
+    if (started < ${REPLS}) return;
+    console.log(Math.round(process.resourceUsage().maxRSS / 1024));
+    process.exit(0);
+  });
+}`;
+
 const node = (program) => execFileSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8" });
 const times = Object.fromEntries(Object.keys(PROGRAMS).map((name) => [name, []]));
 for (let round = 0; round < ROUNDS; round += 1) {
@@ -47,5 +60,5 @@ const ratio = median(times.moonbox) / median(times["quickjs-emscripten"]);
 const allowed = LONGEST_START / QUICKJS_THERE;
 console.log(`  moonbox takes ${ratio.toFixed(2)} times as long as quickjs-emscripten; the goal is at most ${allowed.toFixed(2)}`);
 const memory = Number(node(FIFTY));
-console.log(`${REPLS} Repls that run at once: ${memory} MB at most; the goal is ${MOST_MEMORY} MB`);
+console.log(`${REPLS} Repls that run at once: ${memory} MB at most; the goal is ${MOST_MEMORY} MB; ${REPLS} empty Workers of this Node take ${Number(node(EMPTY))} MB`);
 if (ratio > allowed || memory > MOST_MEMORY) process.exitCode = 1;

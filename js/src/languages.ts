@@ -56,7 +56,8 @@ export interface Language {
   first_index: number;
   features: string[];
   parameter_aliases: string[];
-  runtime: string | null;
+  /** Whether its scripts are compiled by a program in Lua, which `runtimeOf` gives. */
+  runtime: true | null;
 }
 
 interface Bundle {
@@ -67,6 +68,7 @@ interface Bundle {
   worker: string;
   /** lua.wasm in base64. */
   wasm: string;
+  /** Lua's code in base64. */
   prelude: Record<string, string>;
   languages: Record<string, Language>;
   limits: Record<string, Record<string, number | null>>;
@@ -85,9 +87,7 @@ const bundle = data as Bundle;
 
 export const version = bundle.version;
 export const build = bundle.build;
-export const prelude = bundle.prelude;
 export const workerScript = bundle.worker;
-export const wasmBase64 = bundle.wasm;
 /** The limits that each preset gives, and the defaults as "default". */
 export const presets = Object.fromEntries(
   Object.entries(bundle.limits).map(([name, limits]) => [name, Object.fromEntries(Object.entries(limits).map(([field, value]) => [camelCase(field), value]))]),
@@ -99,6 +99,34 @@ export const functionDocs = bundle.functions;
 export const tables = bundle.tables;
 export const openedBy = bundle.opened;
 export const LANGUAGES = bundle.languages;
+
+let code: Record<string, Uint8Array> | null = null;
+
+/** What is loaded into every Lua state first. */
+export function prelude(): Record<string, Uint8Array> {
+  return (code ??= Object.fromEntries(Object.entries(bundle.prelude).map(([name, text]) => [name, fromBase64(text)])));
+}
+
+/** Lua's wasm module. */
+export function wasm(): Uint8Array<ArrayBuffer> {
+  return fromBase64(bundle.wasm);
+}
+
+/** The program in Lua that compiles scripts of the language; it is loaded when it is wanted first. */
+export async function runtimeOf(language: Language): Promise<string | null> {
+  if (language.runtime === null) return null;
+  // @ts-ignore -- written by scripts/build.mjs beside the compiled file
+  return ((await import("#rhai")) as { default: string }).default;
+}
+
+function fromBase64(text: string): Uint8Array<ArrayBuffer> {
+  const { Buffer } = globalThis as { Buffer?: { from(text: string, form: "base64"): Uint8Array<ArrayBuffer> } };
+  if (Buffer !== undefined) return new Uint8Array(Buffer.from(text, "base64"));
+  const units = atob(text);
+  const bytes = new Uint8Array(units.length);
+  for (let at = 0; at < units.length; at += 1) bytes[at] = units.charCodeAt(at);
+  return bytes;
+}
 
 /** The language of that name. */
 export function language(name = "lua"): Language {

@@ -83,7 +83,7 @@ export interface Start {
   control: SharedArrayBuffer;
   parts: SharedArrayBuffer;
   outbox: SharedArrayBuffer;
-  prelude: Record<string, string>;
+  prelude: Record<string, Uint8Array>;
   runtime: string | null;
   limits: WorkerLimits;
   environment: Environment;

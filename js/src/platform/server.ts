@@ -10,7 +10,7 @@ export async function openChannel(script: string, address: string | null, listen
   const scope = globalThis as { Deno?: unknown; Bun?: unknown };
   if (scope.Deno !== undefined || scope.Bun !== undefined) return webChannel(script, address, listener);
   const { Worker } = await import("node:worker_threads");
-  const worker = new Worker(FIND_PORT + script, { eval: true, env: {}, execArgv: [], stdin: false });
+  const worker = new Worker(FIND_PORT + script, { eval: true, env: {}, execArgv: [], stdin: false, resourceLimits: { maxYoungGenerationSizeMb: 2 } });
   worker.on("message", (report) => listener.report(report));
   worker.on("error", (problem) => listener.end(String(problem.message)));
   worker.on("messageerror", (problem) => listener.end(String(problem.message)));

@@ -92,26 +92,41 @@ export class Match {
 }
 
 export class Pattern {
-  private readonly source: string;
-  private readonly marks: string;
   private readonly made = new Map<string, RegExp>();
-  /** The names of groups, by number. */
-  readonly names: (string | undefined)[] = [undefined];
-  private readonly inner = new Set<number>();
-  readonly groups: number;
-
   constructor(
     readonly pattern: string,
     readonly flags: number = 0,
-  ) {
-    this.source = translated(pattern, flags);
-    this.marks = (flags & IGNORECASE! ? "i" : "") + (flags & DOTALL! ? "s" : "") + (flags & MULTILINE! ? "m" : "") + (this.source.includes("\\p{") ? "u" : "");
-    this.groups = new RegExp(`${this.source}|`, this.marks).exec("")!.length - 1;
-    this.number();
+  ) {}
+
+  /** Most patterns of a module are not used by most scripts: each is translated when it is used first. */
+  private get source(): string {
+    return (this.written ??= translated(this.pattern, this.flags));
+  }
+  private written: string | null = null;
+
+  private get marks(): string {
+    const { flags } = this;
+    return (flags & IGNORECASE! ? "i" : "") + (flags & DOTALL! ? "s" : "") + (flags & MULTILINE! ? "m" : "") + (this.source.includes("\\p{") ? "u" : "");
   }
 
+  get groups(): number {
+    return this.numbered.names.length - 1;
+  }
+
+  /** The names of groups, by number. */
+  get names(): (string | undefined)[] {
+    return this.numbered.names;
+  }
+
+  private get numbered(): { names: (string | undefined)[]; inner: Set<number> } {
+    return (this.numbers ??= this.number());
+  }
+  private numbers: { names: (string | undefined)[]; inner: Set<number> } | null = null;
+
   /** Numbers the groups, and notes which lie within others. */
-  private number(): void {
+  private number(): { names: (string | undefined)[]; inner: Set<number> } {
+    const names: (string | undefined)[] = [undefined];
+    const inner = new Set<number>();
     const open: boolean[] = [];
     for (const { 0: part, index } of this.source.matchAll(/\\[\s\S]|\[(?:\\[\s\S]|[^\]\\])*\]|\(|\)/g)) {
       if (part === ")") open.pop();
@@ -120,16 +135,17 @@ export class Pattern {
       const name = /^\?<([A-Za-z_]\w*)>/.exec(behind)?.[1];
       const counts = name !== undefined || !behind.startsWith("?");
       if (counts) {
-        if (open.includes(true)) this.inner.add(this.names.length);
-        this.names.push(name);
+        if (open.includes(true)) inner.add(names.length);
+        names.push(name);
       }
       open.push(counts);
     }
+    return { names, inner };
   }
 
   /** Whether a group lies within another. */
   isInner(index: number): boolean {
-    return this.inner.has(index);
+    return this.numbered.inner.has(index);
   }
 
   private at(marks: string, wrap = (source: string) => source): RegExp {

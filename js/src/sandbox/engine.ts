@@ -1,6 +1,6 @@
 /** Lua's wasm module, compiled for workers whose memory may grow to a given size. */
 
-import { wasmBase64 } from "../languages.js";
+import { wasm } from "../languages.js";
 
 const PAGE = 65536;
 const MORE_PAGES = 768;
@@ -16,7 +16,7 @@ export function engineModule(maxMemory: number): Promise<WebAssembly.Module> {
   const pages = mostPages(maxMemory);
   let module = compiled.get(pages);
   if (module === undefined) {
-    module = WebAssembly.compile(withMaximum(readModule(), pages));
+    module = WebAssembly.compile(withMaximum(wasm(), pages));
     compiled.set(pages, module);
     module.catch(() => compiled.delete(pages)); // the next worker tries again
   }
@@ -30,14 +30,6 @@ function mostPages(maxMemory: number): number {
 /** The bytes to which the memory of a worker may grow, whose scripts may hold so many. */
 export function mostBytes(maxMemory: number): number {
   return mostPages(maxMemory) * PAGE;
-}
-
-/** The module's bytes, which stand in the package as text: so no bundler has to know of a further file. */
-function readModule(): Uint8Array<ArrayBuffer> {
-  const text = atob(wasmBase64);
-  const bytes = new Uint8Array(text.length);
-  for (let at = 0; at < text.length; at += 1) bytes[at] = text.charCodeAt(at);
-  return bytes;
 }
 
 /** The module with another maximum of its memory, which stands in three bytes of its fifth section. */

@@ -2,7 +2,7 @@
 
 import type { Run } from "../audit/records.js";
 import { ClosedError, ConversionError, UsageError, WorkerError, type ScriptError } from "../errors.js";
-import { functionDocs, identifiers, openedBy, prelude, type Language } from "../languages.js";
+import { functionDocs, identifiers, openedBy, prelude, runtimeOf, type Language } from "../languages.js";
 import type { Limits, SpendOptions } from "../limits.js";
 import type { Done, Environment, MemoryReport, Report, SavedMemory, WorkerLimits } from "../protocol.js";
 import { Checker, explain } from "../scripts.js";
@@ -280,13 +280,13 @@ export class Repl {
     const memory = saved ?? setup.template;
     const image = memory === null ? null : { ...memory, fresh: saved === null };
     try {
-      const [module] = await Promise.all([engineModule(needed), link.launch()]);
+      const [module, runtime] = await Promise.all([engineModule(needed), image === null ? runtimeOf(setup.language) : null, link.launch()]);
       this.configured = this.mark();
       this.limitsSet = this.limits;
       await link.start({
         module,
-        prelude: image === null ? prelude : {},
-        runtime: image === null ? setup.language.runtime : null,
+        prelude: image === null ? prelude() : {},
+        runtime,
         limits: this.workerLimits(this.limits),
         environment: this.environment(),
         ...(image === null ? {} : { image }),
@@ -299,7 +299,7 @@ export class Repl {
     this.memory = needed;
     link.onReport = () => undefined;
     this.link = link;
-    if (setup.template === null && image === null) setup.template = await saveMemory(link);
+    if (image === null && (setup.begun += 1) === 2) setup.template = await saveMemory(link);
     return link;
   }
 

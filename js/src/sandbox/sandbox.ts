@@ -62,6 +62,8 @@ export interface Setup {
   additions: Additions;
   /** The memory of a worker in which no script has run: others start from it in a fraction of the time. */
   template: SavedMemory | null;
+  /** Workers that began without it. The second one gives it: a Sandbox of one run needs none. */
+  begun: number;
 }
 
 export interface ReplOptions extends PurposeOptions {
@@ -115,6 +117,7 @@ export class Sandbox {
       running: new RunningCalls(),
       additions: standardAdditions(),
       template: null,
+      begun: 0,
     };
   }
 

@@ -190,8 +190,16 @@ export class Machine {
 
   /** Loads a chunk of text and leaves it on the stack. */
   loadChunk(source: string, name: string): void {
-    const text = this.encoder.encode(source);
-    const label = this.encoder.encode(`=${name}\0t\0`);
+    this.load_(this.encoder.encode(source), name, "t");
+  }
+
+  /** The same for what `string.dump` made of a chunk when this package was built. */
+  loadCode(code: Uint8Array, name: string): void {
+    this.load_(code, name, "b");
+  }
+
+  private load_(text: Uint8Array, name: string, mode: "t" | "b"): void {
+    const label = this.encoder.encode(`=${name}\0${mode}\0`);
     const block = this.malloc(text.length + label.length);
     this.bytes.set(text, block);
     this.bytes.set(label, block + text.length);

@@ -88,17 +88,17 @@ export class VM {
     this.machine.call(0, 0);
   }
 
-  private loadPrelude(prelude: Record<string, string>): void {
+  private loadPrelude(prelude: Record<string, Uint8Array>): void {
     const { machine } = this;
     const { lua, state } = machine;
     machine.loadChunk("local chunks = ... return function(name) return chunks[name]() end", "moonbox/import");
     lua.lua_createtable(state, 0, 16);
-    for (const [name, source] of Object.entries(prelude)) {
-      machine.setField(name, () => machine.loadChunk(source, `moonbox/${name}`));
+    for (const [name, code] of Object.entries(prelude)) {
+      machine.setField(name, () => machine.loadCode(code, `moonbox/${name}`));
     }
     machine.call(1, 1);
     const importer = machine.reference();
-    machine.loadChunk(prelude["main"]!, "moonbox/main");
+    machine.loadCode(prelude["main"]!, "moonbox/main");
     lua.lua_createtable(state, 0, 16);
     HOST_FUNCTIONS.forEach((name, number) => {
       machine.setField(name, () => lua.lua_pushcclosure(state, machine.hostAddresses[number]!, 0));
