@@ -154,6 +154,17 @@ def test_wrong_definitions_say_what_is_right(options: dict[str, Any], message: s
     assert str(raised.value) == message
 
 
+@pytest.mark.parametrize("call", [lambda: 1, lambda a, b: 1, lambda *, a: 1])
+def test_a_callable_that_does_not_take_one_dict_is_refused_at_once(call: Any) -> None:
+    with pytest.raises(ToolDefinitionError, match=r"^tool 'x': call must take the arguments as one dict, and at most"):
+        Tool.from_schema(name="x", call=call)
+
+
+def test_the_option_of_another_name_is_told() -> None:
+    with pytest.raises(UsageError, match=r"^unknown tool option 'function'; the function is given as call=$"):
+        Tool.from_schema(name="x", function=lambda args: 1)
+
+
 @pytest.mark.parametrize("uri", ["http://127.0.0.1:9/schema.json", "https://example.invalid/x", "file:///etc/hostname"])
 def test_a_schema_makes_the_host_fetch_nothing(uri: str) -> None:
     with pytest.raises(ToolDefinitionError, match=r"schemas are not fetched; put it under \$defs"):

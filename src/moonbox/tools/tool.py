@@ -220,6 +220,7 @@ class Tool(Generic[P, R]):
         """
         by_caller = call is None
         function: Any = _nobody if call is None else call
+        _check_takes_a_dict(name, function)
         tool = cls(
             name=name,
             description=description,
@@ -383,9 +384,26 @@ def _object_schema(name: str, schema: Any) -> dict[str, Any]:
     return schema
 
 
+def _check_takes_a_dict(name: str, call: Callable[..., Any]) -> None:
+    from inspect import signature
+
+    try:
+        accepted = signature(call)
+    except (ValueError, TypeError):  # built in: it says nothing about itself
+        return
+    try:
+        accepted.bind({}, **{item.name: None for item in injections(call)})
+    except TypeError:
+        raise ToolDefinitionError(
+            f"tool {name!r}: call must take the arguments as one dict, and at most the Context beside it"
+        ) from None
+
+
 def _checked(options: dict[str, Any], also: tuple[str, ...] = ()) -> dict[str, Any]:
     known = (*also, *_OPTIONS)
     for option in options:
+        if option == "function":
+            raise UsageError("unknown tool option 'function'; the function is given as call=")
         if option not in known:
             raise UsageError(unknown("tool option", option, known))
     return options
