@@ -232,7 +232,10 @@ class AwaitedDriver:
     async def _perform(self, entry: CallEntry) -> None:
         execution = self._execution
         executor = AwaitingExecutor(self._threads, self._act_soon)
+        of_script = execution.asking is not None
         execution.answer(entry, *await execution.calls.perform(entry, execution.record, executor))
+        if of_script:
+            return  # `_until_over` sends the script when nothing else reads what the worker answers
         if execution.ledger.open:
             self._act_soon()
         else:  # there is no other answer to wait for
