@@ -12,6 +12,7 @@ from moonbox.languages.registry import LANGUAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 MEMBERS = """
 local names = {}
@@ -66,7 +67,12 @@ def test_everything_in_the_environment_has_an_entry(lua: Repl) -> None:
         "local none = array{} for _, n in ipairs(names) do if not docs[n] then none[#none + 1] = n end end return none",
         inputs={"names": names},
     )
-    assert run.unwrap() == []
+    assert run.unwrap() == ["sleep", "sleep_until"], "they are told only where runs have a journal"
+
+
+def test_waiting_is_told_where_runs_have_a_journal(tmp_path: Path) -> None:
+    with Sandbox(journal=tmp_path / "state.db") as box:
+        assert box.run("return docs.sleep ~= nil and docs.sleep_until ~= nil").value is True
 
 
 def test_no_entry_is_about_what_is_not_there(lua: Repl) -> None:
