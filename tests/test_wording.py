@@ -6,7 +6,7 @@ import pytest
 
 from moonbox import Tool
 from moonbox.errors import ArgumentError
-from moonbox.wording import counted, noun
+from moonbox.wording import counted, noun, seconds
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,18 @@ def test_bounds_of_arguments(rule: dict[str, object], value: object, message: st
     )
     with pytest.raises(ArgumentError, match=message):
         tool.bind({"x": value})
+
+
+@pytest.mark.parametrize(
+    ("duration", "text"),
+    [
+        (0.0000005, "0 µs"),
+        (0.25, "250 ms"),
+        (90, "90.0 s"),
+        (3_600, "60.0 min"),
+        (86_400, "24.0 h"),
+        (604_800, "7.0 days"),
+    ],
+)
+def test_lengths_of_time_have_a_natural_unit(duration: float, text: str) -> None:
+    assert seconds(duration) == text

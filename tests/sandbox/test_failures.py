@@ -48,6 +48,7 @@ DATA: list[Any] = [
     {"success": True, "error": "a warning"},
     {"ok": True, "error": "a warning"},
     {"ok": False},
+    {"verification_status": False},
     {"error": "a warning", "status": "ok"},
     {"error": "a warning", "status": 200},
     {"error": "one row failed", "rows": [1, 2]},
