@@ -30,6 +30,8 @@ PAGES = ("openai", "anthropic", "google")
 """Pages of the documentation, each with its provider's package."""
 LAST_LINE = {
     "demo.py": "Try it yourself in your browser: make console",
+    "functions.py": "('8.93 €', 'Sunday')",
+    "overnight.py": "undo_pay pay-the-night-shift-undo-2 ada",
     "mcp/approvals.py": '{"gear":"47 x gear ordered","washer":"50 x washer ordered"}',
 }
 TOOLS = ("demo.py", "payments.py")

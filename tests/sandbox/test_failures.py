@@ -129,7 +129,7 @@ r""",
     }
     with Sandbox([answering(NO_FILE)], failures="raise", language=language) as box:
         text = NO_FILE["error"]
-        assert box.run(script[language]).unwrap() == [False, "tool_error", text, "fs.write", text]
+        assert box.run(script[language]).unwrap() == [False, "not_found", text, "fs.write", text]
 
 
 @pytest.mark.parametrize(

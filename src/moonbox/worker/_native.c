@@ -1877,6 +1877,7 @@ static void warm_up(void) {
                               "return {rows = rows, names = names}";
   rehearse(empty, sizeof empty - 1);
   rehearse(usual, sizeof usual - 1);
+  p_lua_gc(W.L, GC_COLLECT); /* the memory of a script is its own */
 }
 
 static PyObject *py_warm_up(PyObject *module, PyObject *_) {
