@@ -89,10 +89,10 @@ def test_two_tools_of_one_name(here: Path) -> None:
 
 
 def test_a_sandbox_gives_its_tools_and_its_functions(here: Path) -> None:
-    write(here, "kit.py", "from moonbox import Sandbox\ndef two(): return 2\nbox = Sandbox([two])\n")
-    write(here, "more.py", "from kit import box\nbox.define('three', lambda: 3)\n")
+    write(here, "box_kit.py", "from moonbox import Sandbox\ndef two(): return 2\nbox = Sandbox([two])\n")
+    write(here, "box_more.py", "from box_kit import box\nbox.define('three', lambda: 3)\n")
     boxes: list[Sandbox] = []
-    assert load_tools(["more:box"], boxes=boxes).paths() == ("two",)
+    assert load_tools(["box_more:box"], boxes=boxes).paths() == ("two",)
     with Sandbox() as box:
         box.define_as(boxes[0])
         assert box.run("return three()").value == 3

@@ -82,6 +82,7 @@ class AwaitedDriver:
         self._timer: asyncio.TimerHandle | None = None
         self._due: float | None = None
         self._act_scheduled = False
+        self._is_asking = False  # about the script as a whole: until then, nothing is sent
         self._failure: Exception | None = None
 
     async def run(self) -> None:
@@ -141,6 +142,7 @@ class AwaitedDriver:
     async def _until_allowed(self) -> None:
         """Until a person has said whether the script may run. The worker has nothing to say before, but it may end."""
         gone = asyncio.ensure_future(self._link.areceive())
+        self._is_asking = True  # what the worker answers must not be read here
         try:
             while self._execution.asking is not None and not self._execution.over:
                 waiting = {gone, *self._tasks, *([] if self._writer is None else [self._writer])}
@@ -151,6 +153,7 @@ class AwaitedDriver:
         finally:
             gone.cancel()
             await asyncio.wait({gone})
+            self._is_asking = False
 
     async def _drain(self) -> None:
         """The worker's host is gone: take the results of the calls under way, which are not made again elsewhere."""
@@ -178,7 +181,8 @@ class AwaitedDriver:
         journal = execution.record.journal
         if journal is None:
             self._start(len(execution.starting))
-        self._send(execution.outgoing())
+        if not self._is_asking:
+            self._send(execution.outgoing())
         due = execution.deadline()
         if journal is not None and self._writer is None:
             if execution.starting or journal.is_due(starting=False):
@@ -232,10 +236,7 @@ class AwaitedDriver:
     async def _perform(self, entry: CallEntry) -> None:
         execution = self._execution
         executor = AwaitingExecutor(self._threads, self._act_soon)
-        of_script = execution.asking is not None
         execution.answer(entry, *await execution.calls.perform(entry, execution.record, executor))
-        if of_script:
-            return  # `_until_over` sends the script when nothing else reads what the worker answers
         if execution.ledger.open:
             self._act_soon()
         else:  # there is no other answer to wait for
