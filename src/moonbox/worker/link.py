@@ -16,6 +16,7 @@ from moonbox.worker.encoding import FrameReader
 from moonbox.worker.protocol import HEADER, READY
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
 
     from moonbox.worker.control import Control, CpuClock
@@ -230,13 +231,28 @@ class Link:
         loop = get_running_loop()
         while (frame := self._next()) is None:
             try:
-                data = await loop.sock_recv(self._sock, _CHUNK if self.reader.buffer else _FIRST)
+                data = self._sock.recv(_CHUNK if self.reader.buffer else _FIRST)
+            except BlockingIOError:
+                await self._readable(loop)
+                continue
             except (OSError, ValueError):
                 data = b""
             if not data:
                 raise Gone
             self.reader.buffer += data
         return frame
+
+    async def _readable(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Until there is something to read. Cancelled, it has taken nothing; `sock_recv` may lose what it has read."""
+        waiting, number = loop.create_future(), self._sock.fileno()
+        try:
+            loop.add_reader(number, _give, waiting)
+        except (OSError, ValueError):
+            raise Gone from None
+        try:
+            await waiting
+        finally:
+            loop.remove_reader(number)
 
     # The end
 
@@ -356,3 +372,8 @@ class Link:
             raise Gone
         self.reader.buffer += data
         return True
+
+
+def _give(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
