@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
 START = ""
 """What the first record follows."""
@@ -57,45 +56,47 @@ _KINDS = {
 }
 
 
-class ChainCheck:
-    """A check of a chain, record by record. The latest record of a pruning must name every stub before it."""
+class Link(NamedTuple):
+    """One record of a chain, as its format has read and compared it."""
 
-    def __init__(self, expect: str | None) -> None:
-        self._expect = expect
-        self._stubs: dict[str, str] = {}
-        self._kinds = Counter[str]()
-        self._pruned = 0
-        self.head = START
+    kind: str
+    """Also "pruned", the place of records that were removed, and "end", which only has a problem of the whole trail."""
+    place: str = ""
+    hash: str = ""
+    problem: str | None = None
+    """Why the record does not fit."""
+    note: Any = None
+    """What the record of a pruning says: how many runs are gone, and the hashes of their places."""
 
-    def stub(self, hash: str, place: str) -> None:
-        """Records were removed at this place; `hash` is that of the last of them."""
-        self._stubs[hash] = place
-        self._follow(hash)
 
-    def record(self, hash: str, kind: str, note: Any = None) -> None:
-        """A record that fits; `note` is what one of a pruning says about the places before it."""
-        self._kinds[kind] += 1
-        self._follow(hash)
-        if isinstance(note, dict) and isinstance(note.get("stubs"), list):
-            named = {stub for stub in note["stubs"] if isinstance(stub, str)}
-            self._stubs = {hash: place for hash, place in self._stubs.items() if hash not in named}
-            if isinstance(runs := note.get("runs"), int):
-                self._pruned = runs
-
-    def result(self, problem: str | None, *, at_end: Callable[[], str | None]) -> Verification:
-        """What the check came to. `at_end` is asked for a problem of the whole trail where no record has one."""
-        if problem is None and self._stubs:
-            place = next(iter(self._stubs.values()))
-            problem = f"{place}: records were removed here, but not by `moonbox audit prune` or the trail's retention"
-        problem = problem or at_end()
-        if problem is None and self._expect is not None:
-            expected = f"no record has the expected hash {self._expect}"
-            problem = f"{expected}: records were removed from the end, or replaced"
-        return Verification(self._kinds.total(), self._pruned, self.head, problem, dict(self._kinds))
-
-    def _follow(self, hash: str) -> None:
-        self.head = hash
-        self._expect = None if self._expect == hash else self._expect
+def check_chain(links: Iterable[Link], expect: str | None) -> Verification:
+    """Check a chain up to the first record that does not fit. A record of a pruning must name every place before it."""
+    stubs, kinds = dict[str, str](), Counter[str]()
+    head, pruned, expected = START, 0, expect is None
+    problem = at_end = None
+    for link in links:
+        if link.kind == "end":
+            at_end = link.problem
+            continue
+        if problem := link.problem:
+            break
+        head, expected = link.hash, expected or link.hash == expect
+        if link.kind == "pruned":
+            stubs[link.hash] = link.place
+            continue
+        kinds[link.kind] += 1
+        if isinstance(link.note, dict) and isinstance(link.note.get("stubs"), list):
+            named = {stub for stub in link.note["stubs"] if isinstance(stub, str)}
+            stubs = {hash: place for hash, place in stubs.items() if hash not in named}
+            if isinstance(runs := link.note.get("runs"), int):
+                pruned = runs
+    if problem is None and stubs:
+        place = next(iter(stubs.values()))
+        problem = f"{place}: records were removed here, but not by `moonbox audit prune` or the trail's retention"
+    problem = problem or at_end
+    if problem is None and not expected:
+        problem = f"no record has the expected hash {expect}: records were removed from the end, or replaced"
+    return Verification(kinds.total(), pruned, head, problem, dict(kinds))
 
 
 def prune_note(stubs: Sequence[str], runs: int) -> dict[str, Any]:
@@ -113,126 +114,8 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-STUB = b'{"pruned":true'
-_END = re.compile(rb',"chain":"([0-9a-f]{64})"\}\r?\n\Z')
-END_LENGTH = len(b',"chain":"') + 64 + len(b'"}\r\n')
-
-
-def split_line(line: bytes) -> tuple[bytes, str] | None:
-    """A line of JSON without its hash, and that hash; None for a line that has none."""
-    match = _END.search(line, max(0, len(line) - END_LENGTH))
-    return (line[: match.start()], match[1].decode()) if match else None
-
-
-class Tail:
-    """The end of a chained file: the hash of the last line that has one, and what came after it."""
-
-    def __init__(self, head: str = START) -> None:
-        self._follow(head)
-
-    def _follow(self, head: str) -> None:
-        self.head = head
-        self.loose = 0
-        """How many lines follow that have no hash: of an older version, or left by a writer that was killed."""
-        self._hasher = hashlib.sha256(head.encode())
-
-    @classmethod
-    def of(cls, lines: Iterable[bytes]) -> Tail:
-        tail = cls()
-        for line in lines:
-            parts = split_line(line)
-            if parts is None:
-                tail.add_loose(line)
-            else:
-                tail = cls(parts[1])
-        return tail
-
-    def add_loose(self, line: bytes) -> None:
-        self.loose += 1
-        self._hasher.update(line)
-
-    def add_to_loose(self, piece: bytes) -> None:
-        """What ends the last loose line."""
-        self._hasher.update(piece)
-
-    def line(self, text: str) -> bytes:
-        """A JSON object as the line that comes next, with a hash that covers the loose lines too."""
-        body = text.encode()[:-1]
-        self._follow(self.hash_of(body))
-        return _with_hash(body, self.head)
-
-    def hash_of(self, body: bytes) -> str:
-        """The hash of a line that comes next."""
-        hasher = self._hasher.copy()
-        hasher.update(body)
-        return hasher.hexdigest()
-
-
-def stub_line(hash: str) -> bytes:
-    """What stays of removed lines: the hash of the last of them, which the next line follows."""
-    return _with_hash(STUB, hash)
-
-
-def _with_hash(body: bytes, hash: str) -> bytes:
-    return b'%s,"chain":"%s"}\n' % (body, hash.encode())
-
-
-def verify_lines(lines: Iterable[bytes], expect: str | None = None) -> Verification:
-    """Check a file of JSON lines from its first line to its last."""
-    check, tail, first_loose = ChainCheck(expect), Tail(), b""
-    problem: str | None = None
-    number = 0
-    for number, line in enumerate(lines, 1):
-        parts = split_line(line)
-        if parts is None:
-            first_loose = first_loose if tail.loose else line
-            tail.add_loose(line)
-            continue
-        body, hash = parts
-        if body == STUB and not tail.loose:
-            check.stub(hash, f"line {number}")
-        elif hash != tail.hash_of(body):
-            problem = f"line {number}{_described(line)} does not fit the lines before it"
-            break
-        else:
-            kind = next((kind for start, kind in _LINES.items() if body.startswith(start)), "run")
-            check.record(hash, kind, json_object(line).get("prune") if kind == "prune" else None)
-        tail = Tail(hash)
-
-    def loose_problem() -> str | None:
-        # A last line without an end was being written when its writer was killed: the next writer seals it.
-        if tail.loose == 0 or (tail.loose == 1 and not first_loose.endswith(b"\n")):
-            return None
-        if not tail.head:
-            return "no line has a hash: an older version wrote the trail; the next run that is written seals it"
-        return f"line {number - tail.loose + 1}{_described(first_loose)} has no hash, but the lines before it have"
-
-    return check.result(problem, at_end=loose_problem)
-
-
-_LINES = {
-    b'{"run_started":': "start",
-    b'{"call_started":': "call",
-    b'{"call_ended":': "call",
-    b'{"prune":': "prune",
-    b'{"seal":': "seal",
-}
-
-
-def _described(line: bytes) -> str:
-    run = run_of(json_object(line))
-    return "" if run is None else f" (run {run})"
-
-
-def run_of(data: dict[str, Any]) -> str | None:
-    """Which run a line is about."""
-    started = data.get("run_started")
-    id = data.get("id", data.get("run", started.get("id") if isinstance(started, dict) else None))
-    return id if isinstance(id, str) else None
-
-
-def json_object(line: bytes) -> dict[str, Any]:
-    """The object of a line; empty for a line that is none, such as the unfinished one of a killed writer."""
+def json_object(line: bytes | str) -> dict[str, Any]:
+    """The object of a JSON text; empty for any other text, such as the unfinished line of a killed writer."""
     try:
         data = json.loads(line)
     except (ValueError, RecursionError):

@@ -13,38 +13,44 @@ A line is one of these, and each ends with its hash, "chain" (see `chain`):
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
+import re
+import sqlite3
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.chain import (
-    END_LENGTH,
-    START,
-    STUB,
-    Tail,
-    Verification,
-    json_object,
-    prune_note,
-    run_of,
-    split_line,
-    stub_line,
-    verify_lines,
-)
-from moonbox.audit.reader import LoadedRuns
-from moonbox.audit.records import DAMAGED, Call, Run, cut_off
-from moonbox.audit.retention import Prunable, Pruning, Retention
-from moonbox.audit.writers import Writer, state_of_start
+from moonbox.audit.chain import START, Link, check_chain, json_object, prune_note
+from moonbox.audit.files import FileTrail
+from moonbox.audit.records import DAMAGED, Call, Run
+from moonbox.audit.tables import put_call, put_run, put_start, tables_in_memory
+from moonbox.audit.writers import state_of_start
 from moonbox.database import create_private_file
 from moonbox.errors import AuditError, ClosedError
 from moonbox.shortage import shortage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from moonbox.audit.chain import Verification
+    from moonbox.audit.retention import Pruning, Retention
+
+_STUB, _PRUNE, _SEAL = b'{"pruned":true', b'{"prune":', b'{"seal":'
+_END = re.compile(rb',"chain":"([0-9a-f]{64})"\}\r?\n\Z')
+_END_LENGTH = len(b',"chain":"') + 64 + len(b'"}\r\n')
+_KINDS = {
+    b'{"run_started":': "start",
+    b'{"call_started":': "call",
+    b'{"call_ended":': "call",
+    _PRUNE: "prune",
+    _SEAL: "seal",
+}
+"""The kind of a record by how its line begins; others are runs."""
 
 
-class JsonLinesSink(LoadedRuns, Prunable):
+class JsonLinesSink(FileTrail):
     """A file to which each run is appended as one line of JSON; any number of threads and processes may share it.
 
     A line is in the operating system's hands when `write` returns, so that it survives the end of this process,
@@ -59,159 +65,110 @@ class JsonLinesSink(LoadedRuns, Prunable):
         create: bool = True,
         retention: Retention | None = None,
     ) -> None:
-        super().__init__(retention)
-        self.path = Path(path)
+        super().__init__(path, retention)
         self._fsync = fsync
-        self._closed = False
-        self._files: dict[int, LineFile] = {}  # one for each process: locks do not work across a fork
+        self._no_file_locks = threading.Lock()
         if create:
-            _create(self.path)
-
-    def write(self, run: Run) -> None:
-        self._append(run.to_json())
-
-    def start_run(self, run: Run) -> None:
-        """Write down a run that is about to make its first call."""
-        data = {**run.to_dict(), "writer": Writer.current().to_dict()}
-        self._append(json.dumps({"run_started": data}, separators=(",", ":")))
-
-    def start_call(self, run: str, call: Call) -> None:
-        """Write down a call of the run of that id before its tool is invoked."""
-        self._append(json.dumps({"call_started": call.to_dict(), "run": run}, separators=(",", ":")))
-
-    def end_call(self, run: str, call: Call) -> None:
-        """Write down what came of a call."""
-        self._append(json.dumps({"call_ended": call.to_dict(), "run": run}, separators=(",", ":")))
-
-    def runs(self) -> Iterator[Run]:
-        started: dict[str, dict[str, Any]] = {}
-        calls: dict[str, dict[int, Call]] = {}
-        with _explained("read", self.path), self.path.open("rb") as lines:
-            for line in lines:
-                # A line without an end was cut short when its writer was killed: that run was never returned.
-                data = json_object(line) if line.endswith(b"\n") else {}
-                with contextlib.suppress(*DAMAGED):
-                    if "id" in data:
-                        run = Run.from_dict(data)
-                        started.pop(run.id, None)
-                        calls.pop(run.id, None)
-                        yield run
-                    elif "run_started" in data:
-                        started[str(run_of(data))] = data["run_started"]
-                    elif (one := data.get("call_ended", data.get("call_started"))) and data["run"] in started:
-                        calls.setdefault(data["run"], {})[one["index"]] = Call.from_dict(one)
-        for id, data in started.items():
-            with contextlib.suppress(*DAMAGED):
-                yield cut_off(Run.from_dict(data), calls.get(id, {}).values(), state_of_start(data))
+            with _explained("open", self.path):
+                create_private_file(self.path)
 
     def verify(self, *, expect: str | None = None) -> Verification:
-        """Whether every line fits the one before; `expect` is the hash of a record that must be there."""
         with _explained("read", self.path), self.path.open("rb") as lines:
-            return verify_lines(lines, expect)
+            return check_chain(_links(lines), expect)
 
-    def close(self) -> None:
-        self._closed = True
-        if file := self._files.pop(os.getpid(), None):
-            file.close()
+    def _put(self, event: str, run: str, record: str, about: Run | Call) -> None:
+        more = f',"run":{json.dumps(run)}' if isinstance(about, Call) else ""
+        self._append(record if event == "run" else f'{{"{event}":{record}{more}}}')
+
+    def _size(self) -> int:
+        with _explained("read", self.path):
+            return self.path.stat().st_size
+
+    @contextlib.contextmanager
+    def _reading(self, *, records: bool = True, prefix: str = "") -> Iterator[sqlite3.Connection]:
+        """The tables, filled from the file. Of a run that has ended, what was written before its end is not needed."""
+        started: dict[str, dict[str, Any]] = {}
+        calls: dict[str, dict[int, dict[str, Any]]] = {}
+        with tables_in_memory(lambda record: state_of_start(json_object(record))) as db:
+            for line, data, id in self._records(prefix):
+                with contextlib.suppress(*DAMAGED, sqlite3.Error):
+                    if "id" in data:
+                        started.pop(id, None)
+                        calls.pop(id, None)
+                        put_run(db, Run.from_dict(data), _without_hash(line).decode() if records else "")
+                    elif "run_started" in data:
+                        started[id] = data["run_started"]
+                    elif one := data.get("call_ended", data.get("call_started")):
+                        calls.setdefault(id, {})[one["index"]] = one
+            for id, data in started.items():
+                with contextlib.suppress(*DAMAGED, sqlite3.Error):
+                    put_start(db, Run.from_dict(data), json.dumps(data))
+                    for one in calls.get(id, {}).values():
+                        put_call(db, id, Call.from_dict(one), json.dumps(one))
+            yield db
+
+    def _records(self, prefix: str) -> Iterator[tuple[bytes, dict[str, Any], str]]:
+        """The lines about runs whose ids start so, each with its object and the id."""
+        with _explained("read", self.path):
+            for line in _whole_lines(self.path):
+                data = json_object(line)
+                if (id := _run_of(data)) is not None and id.startswith(prefix):
+                    yield line, data, id
 
     def _append(self, text: str) -> None:
+        """Add a JSON object as a line with its hash."""
         if self._closed:
             raise ClosedError(f"the audit trail {self.path} is closed")
-        with _explained("write to", self.path):
-            self._file().append(text, self._fsync)
-        self._retain(len(text))
-
-    def _extent(self) -> tuple[int, int, float | None]:
-        keep, starts = self._retention, list[float]()
-        if keep.max_runs is not None or keep.max_age is not None:  # else there is no need to read the file
-            starts = [run.started for run in self.runs()]
-        with _explained("read", self.path):
-            return len(starts), self.path.stat().st_size, min(starts, default=None)
-
-    def _prune(self, choice: Pruning, *, dry_run: bool = False) -> int:
-        with _explained("prune", self.path):
-            return self._file().prune(choice, dry_run=dry_run)
-
-    def _file(self) -> LineFile:
-        pid = os.getpid()
-        if (file := self._files.get(pid)) is None:
-            mine = LineFile(self.path)
-            file = self._files.setdefault(pid, mine)
-            if file is not mine:  # another thread was first
-                mine.close()
-        return file
-
-
-class LineFile:
-    """An open file to which whole lines are appended under a lock, and which can be pruned under its writers."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-        self._fd: int | None = _open(path)
-
-    def append(self, text: str, fsync: bool) -> None:
-        """Add a JSON object as a line with its hash."""
-        with self._locked() as fd:
+        with _explained("write to", self.path), self._locked() as fd:
             size = os.fstat(fd).st_size
-            last = os.pread(fd, END_LENGTH, max(0, size - END_LENGTH))
-            parts = split_line(last)
+            last = os.pread(fd, _END_LENGTH, max(0, size - _END_LENGTH))
+            parts = _split(last)
             is_loose = size and parts is None
-            _write(fd, self._seal(text, last) if is_loose else Tail(parts[1] if parts else START).line(text))
-            if fsync:
+            _write(fd, self._sealed(text, last) if is_loose else _Tail(parts[1] if parts else START).line(text))
+            if self._fsync:
                 _to_disk(fd)
 
-    def _seal(self, text: str, last: bytes) -> bytes:
+    def _sealed(self, text: str, last: bytes) -> bytes:
         """The line, after one that covers what has no hash: lines of an older version, or what a killed writer left."""
         torn = not last.endswith(b"\n")
-        with self._path.open("rb") as lines:
-            tail = Tail.of(lines)
+        tail = _Tail()
+        with self.path.open("rb") as lines:
+            for line in lines:
+                tail.add(line)
         if torn:
-            tail.add_to_loose(b"\n")
+            tail.hasher.update(b"\n")
         return (b"\n" if torn else b"") + tail.line(json.dumps({"seal": tail.loose})) + tail.line(text)
-
-    def prune(self, choice: Pruning, *, dry_run: bool = False) -> int:
-        """Remove the lines of the chosen runs; returns how many runs.
-
-        The others go to a new file that replaces the old one in one step: a process that is killed half-way has lost
-        nothing, and those that wait to append find the new file.
-        """
-        with self._locked() as fd:
-            runs, whole, pruned = _runs_in(self._lines())
-            removed = choice.of_runs(runs)
-            if removed and not dry_run:
-                self._replace(fd, _pruned(self._lines(), whole, removed, pruned))
-        return len(removed)
-
-    def close(self) -> None:
-        with self._lock:
-            if self._fd is not None:
-                os.close(self._fd)
-                self._fd = None
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[int]:
-        """The file that is at the path now, locked; another process may have replaced the one that was open."""
-        with self._lock:
-            while True:
-                if self._fd is None:  # the number may be that of another file by now
-                    raise ClosedError("the audit trail was closed while a run was being written")
-                with _file_lock(self._fd):
-                    if _is_at(self._fd, self._path):
-                        yield self._fd
+        """The file that is at the path now, open and locked against other threads and processes."""
+        while True:
+            try:
+                fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+            except FileNotFoundError:  # somebody has removed it
+                create_private_file(self.path)
+                continue
+            try:
+                with _file_lock(fd, self._no_file_locks):
+                    if _is_at(fd, self.path):  # else it was replaced while this one waited
+                        yield fd
                         return
-                _create(self._path)
-                fresh = _open(self._path)  # before the old one is closed: a failure leaves one to try again with
-                os.close(self._fd)
-                self._fd = fresh
+            finally:
+                os.close(fd)
 
-    def _lines(self) -> Iterator[bytes]:
-        """Every line that has an end: one without was being written when its writer was killed."""
-        with self._path.open("rb") as lines:
-            yield from (line for line in lines if line.endswith(b"\n"))
+    def _prune(self, choice: Pruning, *, dry_run: bool = False) -> int:
+        """The lines that stay go to a new file that replaces the old one in one step: a process that is killed half-way
+        has lost nothing, and those that wait to append find the new file.
+        """
+        with _explained("prune", self.path), self._locked() as fd:
+            runs, whole, pruned = _runs_in(_whole_lines(self.path))
+            removed = choice.of_runs(runs)
+            if removed and not dry_run:
+                self._replace(fd, _pruned(_whole_lines(self.path), whole, removed, pruned))
+        return len(removed)
 
     def _replace(self, fd: int, lines: Iterable[bytes]) -> None:
-        place = self._path.resolve()  # what a link points to, not the link
+        place = self.path.resolve()  # what a link points to, not the link
         draft = place.with_name(f"{place.name}.new")
         new = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -237,15 +194,6 @@ def _explained(deed: str, path: Path) -> Iterator[None]:
         raise AuditError(f"cannot {deed} the audit trail {path}: {reason}") from error
 
 
-def _create(path: Path) -> None:
-    with _explained("open", path):
-        create_private_file(path)
-
-
-def _open(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
-
-
 def _is_at(fd: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(fd), path.stat())
@@ -259,11 +207,12 @@ def _write(fd: int, data: bytes) -> None:
 
 
 @contextlib.contextmanager
-def _file_lock(fd: int) -> Iterator[None]:
+def _file_lock(fd: int, otherwise: threading.Lock) -> Iterator[None]:
     try:
         import fcntl
     except ImportError:  # no such locks on this platform: each append is one write()
-        yield
+        with otherwise:
+            yield
         return
     fcntl.flock(fd, fcntl.LOCK_EX)
     try:
@@ -281,12 +230,109 @@ def _to_disk(fd: int) -> None:
         os.fsync(fd)
 
 
+def _whole_lines(path: Path) -> Iterator[bytes]:
+    """Every line that has an end: one without was being written when its writer was killed."""
+    with path.open("rb") as lines:
+        yield from (line for line in lines if line.endswith(b"\n"))
+
+
+def _run_of(data: dict[str, Any]) -> str | None:
+    """Which run a line is about."""
+    id = data.get("id", data.get("run", _inner(data, "run_started").get("id")))
+    return id if isinstance(id, str) else None
+
+
+def _inner(data: dict[str, Any], key: str) -> dict[str, Any]:
+    value = data.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _split(line: bytes) -> tuple[bytes, str] | None:
+    """A line without its hash and closing brace, and that hash; None for a line that has none."""
+    match = _END.search(line, max(0, len(line) - _END_LENGTH))
+    return (line[: match.start()], match[1].decode()) if match else None
+
+
+def _without_hash(line: bytes) -> bytes:
+    parts = _split(line)
+    return parts[0] + b"}\n" if parts else line
+
+
+def _with_hash(body: bytes, hash: str) -> bytes:
+    return b'%s,"chain":"%s"}\n' % (body, hash.encode())
+
+
+class _Tail:
+    """The end of a chained file: the hash of the last line that has one, and what came after it."""
+
+    def __init__(self, head: str = START) -> None:
+        self.follow(head)
+
+    def follow(self, head: str) -> None:
+        self.head = head
+        self.loose = 0
+        """How many lines follow that have no hash: of an older version, or left by a writer that was killed."""
+        self.hasher = hashlib.sha256(head.encode())
+
+    def add(self, line: bytes) -> None:
+        """The next line of the file."""
+        if (parts := _split(line)) is not None:
+            self.follow(parts[1])
+        else:
+            self.loose += 1
+            self.hasher.update(line)
+
+    def line(self, text: str) -> bytes:
+        """A JSON object as the line that comes next, with a hash that covers the loose lines too."""
+        body = text.encode()[:-1]
+        self.follow(self.hash_of(body))
+        return _with_hash(body, self.head)
+
+    def hash_of(self, body: bytes) -> str:
+        """The hash of a line that comes next."""
+        hasher = self.hasher.copy()
+        hasher.update(body)
+        return hasher.hexdigest()
+
+
+def _links(lines: Iterable[bytes]) -> Iterator[Link]:
+    """The chain of a file from its first line to its last."""
+    tail, number, first_loose = _Tail(), 0, b""
+    for number, line in enumerate(lines, 1):
+        parts = _split(line)
+        if parts is None:
+            first_loose = first_loose if tail.loose else line
+        elif parts[0] == _STUB and not tail.loose:
+            yield Link("pruned", f"line {number}", parts[1])
+        else:
+            body, hash = parts
+            kind = next((kind for start, kind in _KINDS.items() if body.startswith(start)), "run")
+            fits = hash == tail.hash_of(body)
+            problem = None if fits else f"line {number}{_described(line)} does not fit the lines before it"
+            yield Link(
+                kind, hash=hash, problem=problem, note=json_object(line).get("prune") if kind == "prune" else None
+            )
+        tail.add(line)
+    # A last line without an end was being written when its writer was killed: the next writer seals it.
+    if tail.loose > 1 or (tail.loose and first_loose.endswith(b"\n")):
+        problem = "no line has a hash: an older version wrote the trail; the next run that is written seals it"
+        if tail.head:
+            place = f"line {number - tail.loose + 1}{_described(first_loose)}"
+            problem = f"{place} has no hash, but the lines before it have"
+        yield Link("end", problem=problem)
+
+
+def _described(line: bytes) -> str:
+    run = _run_of(json_object(line))
+    return "" if run is None else f" (run {run})"
+
+
 def _runs_in(lines: Iterable[bytes]) -> tuple[list[tuple[str, float, int]], set[str], int]:
     """The runs of a file in the order they were written, those with their whole record, and how many were pruned."""
     sizes, starts, whole, pruned = dict[str, int](), dict[str, float](), set[str](), 0
     for line in lines:
         data = json_object(line)
-        id, started = run_of(data), data.get("started", (_inner(data, "run_started")).get("started"))
+        id, started = _run_of(data), data.get("started", _inner(data, "run_started").get("started"))
         if id is not None:
             sizes[id] = sizes.get(id, 0) + len(line)
             if isinstance(started, int | float):
@@ -305,46 +351,34 @@ def _pruned(lines: Iterable[bytes], whole: set[str], removed: set[str], before: 
     Lines that were written during a run go when its whole record is there. Lines without a hash whose seal cannot stay
     as it is go to the end, where the record of the pruning covers them.
     """
-    tail, stubs, loose, gap = Tail(), list[str](), list[bytes](), ""
 
-    def goes(line: bytes) -> bool:
+    def stays(line: bytes) -> bool:
         data = json_object(line)
-        id = run_of(data)
-        return id in removed or ("id" not in data and id in whole)
+        id = _run_of(data)
+        return id not in removed and ("id" in data or id not in whole) and not line.startswith((_STUB, _PRUNE))
 
-    between = list[bytes]()  # lines without a hash, which the next line with one covers
+    tail, stubs, loose, gap = _Tail(), list[str](), list[bytes](), ""
+    group = list[bytes]()  # a line with a hash, after those without one that it covers
     for line in lines:
-        parts = split_line(line)
-        if parts is None:
-            between.append(line)
+        group.append(line)
+        if (parts := _split(line)) is None:
             continue
-        body, hash = parts
-        kept = [line for line in between if not goes(line)]
-        if len(kept) < len(between) or goes(line) or body == STUB or body.startswith(b'{"prune":'):
-            loose += kept
-            if run_of(json_object(line)) is not None and not goes(line):
-                loose.append(body + b"}\n")
-            gap = hash
+        kept = [line for line in group if stays(line)]
+        if len(kept) < len(group):
+            gap = parts[1]
+            loose += [_without_hash(line) for line in kept if not line.startswith(_SEAL)]
         else:
             if gap:
                 stubs.append(gap)
-                yield stub_line(gap)
-                gap = ""
-            yield from between
-            yield line
-            tail = Tail(hash)
-        between = []
+                yield _with_hash(_STUB, gap)
+            yield from group
+            tail, gap = _Tail(parts[1]), ""
+        group = []
     if gap:
         stubs.append(gap)
-        yield stub_line(gap)
-        tail = Tail(gap)
-    loose += [line for line in between if not goes(line)]
-    for line in loose:
-        tail.add_loose(line)
+        yield _with_hash(_STUB, gap)
+        tail = _Tail(gap)
+    for line in (*loose, *filter(stays, group)):
+        tail.add(line)
         yield line
     yield tail.line(json.dumps({"prune": prune_note(stubs, before + len(removed))}, separators=(",", ":")))
-
-
-def _inner(data: dict[str, Any], key: str) -> dict[str, Any]:
-    value = data.get(key)
-    return value if isinstance(value, dict) else {}

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-import sqlite3
 from array import array
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.query import DayStats, RunFilter, RunPage, RunSummary, Stats, ToolStats, percentile, pick
-from moonbox.audit.tables import INSERT_RUN, INTO_CALLS, UNFINISHED, call_row, create_runs_and_calls, summary_row
+from moonbox.audit.query import DayStats, RunFilter, RunPage, RunSummary, Stats, ToolStats, percentile
+from moonbox.audit.tables import UNFINISHED
 from moonbox.compact import clean
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import sqlite3
     from contextlib import AbstractContextManager
 
     from moonbox.audit.records import Run
 
 _STRETCH = 2_000
 _STRETCHES = 5
-"""A page is looked for in so many stretches of so many runs, however rare its matches are."""
+"""A page looks at no more than this many stretches of this many runs, however rare its matches are."""
 
 
 class RunReader:
@@ -34,8 +32,11 @@ class RunReader:
         """The run with that id, or with the only id that starts with it; raises UsageError for none or several."""
         raise NotImplementedError
 
-    def _reading(self, *, records: bool = True) -> AbstractContextManager[sqlite3.Connection]:
-        """A connection to the tables, which has the function `state_of_start`; `records`: with the column of them."""
+    def _reading(self, *, records: bool = True, prefix: str = "") -> AbstractContextManager[sqlite3.Connection]:
+        """A connection to the tables, which has the function `state_of_start`.
+
+        At least the runs whose ids start with `prefix` are in them, and their records if these are wanted.
+        """
         raise NotImplementedError
 
     def list(self, limit: int = 50, offset: int = 0, **where: Any) -> tuple[RunSummary, ...]:
@@ -43,8 +44,7 @@ class RunReader:
         _check_page(limit, offset)
         wanted = RunFilter(**where)
         tests, values = _tests(wanted)
-        chosen = " AND ".join(tests) or "1"
-        sql = f"SELECT {SUMMARY} FROM runs WHERE {chosen} ORDER BY started DESC, seq DESC LIMIT :limit OFFSET :offset"
+        sql = f"SELECT {SUMMARY} FROM runs WHERE 1{tests} ORDER BY started DESC, seq DESC LIMIT :limit OFFSET :offset"
         with self._reading(records=wanted.reads_records) as db:
             rows = db.execute(sql, {**values, "limit": limit, "offset": offset})
             return tuple(RunSummary(*row) for row in rows)
@@ -52,9 +52,8 @@ class RunReader:
     def count(self, where: RunFilter) -> int:
         """How many runs are wanted."""
         tests, values = _tests(where)
-        sql = f"SELECT count(*) FROM runs WHERE {' AND '.join(tests) or '1'}"
         with self._reading(records=where.reads_records) as db:
-            return int(db.execute(sql, values).fetchone()[0])
+            return int(db.execute(f"SELECT count(*) FROM runs WHERE 1{tests}", values).fetchone()[0])
 
     def page(self, limit: int = 50, *, before: str | None = None, where: RunFilter | None = None) -> RunPage:
         """Summaries of the runs before the one with that id, the latest first.
@@ -71,8 +70,7 @@ class RunReader:
                 end = db.execute(_STRETCH_END, (*place, _STRETCH - 1)).fetchone()
                 border = end[:2] if end is not None else (float("-inf"), 0)
                 bounds = {"started": place[0], "seq": place[1], "last": border[0], "last_seq": border[1]}
-                sql = _PAGE.format(tests="".join(f" AND {test}" for test in tests))
-                rows += db.execute(sql, {**values, **bounds, "limit": limit + 1 - len(rows)})
+                rows += db.execute(_PAGE.format(tests), {**values, **bounds, "limit": limit + 1 - len(rows)})
                 if len(rows) > limit or end is None:
                     break
                 place = border
@@ -111,45 +109,13 @@ class RunReader:
         return Stats(runs, states.get("failed", 0), calls, kinds, states, tools, days)
 
 
-class LoadedRuns(RunReader):
-    """A reader of runs that are kept elsewhere than in tables: they are loaded into tables for each question."""
-
-    def runs(self) -> Iterator[Run]:
-        """Every run, in the order they were written."""
-        raise NotImplementedError
-
-    def get(self, id: str) -> Run:
-        """The run with that id, or with the only id that starts with it; raises UsageError for none or several."""
-        runs = {run.id: run for run in self.runs() if run.id.startswith(id)}
-        return runs[pick(id, tuple(runs))]
-
-    @contextlib.contextmanager
-    def _reading(self, *, records: bool = True) -> Iterator[sqlite3.Connection]:
-        with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-            db.create_function("state_of_start", 1, lambda record: json.loads(record)["state"])
-            create_runs_and_calls(db)
-            runs: dict[str, Run] = {}
-            for run in self.runs():
-                runs.pop(run.id, None)  # written before: the later record is the one that counts
-                runs[run.id] = run
-            rows = [
-                (*summary_row(RunSummary.of(run)), run.to_json() if records else f'{{"state":"{run.state}"}}')
-                for run in runs.values()
-            ]
-            db.execute("BEGIN")
-            db.executemany(INSERT_RUN, rows)
-            calls = (call_row(seq, call) for seq, run in enumerate(runs.values(), 1) for call in run.calls)
-            db.executemany(f"INSERT OR REPLACE {INTO_CALLS}", calls)
-            yield db
-
-
 def _check_page(limit: int, offset: int) -> None:
     if limit < 0 or offset < 0:
         raise UsageError(f"limit and offset must not be negative: {limit}, {offset}")
 
 
-def _tests(where: RunFilter) -> tuple[list[str], dict[str, Any]]:
-    """The filter as SQL conditions and their values."""
+def _tests(where: RunFilter) -> tuple[str, dict[str, Any]]:
+    """The filter as SQL conditions, which begin with AND, and their values."""
     values = {name: getattr(where, name) for name in _TESTS}
     if where.text is not None:
         values["text"] = f"%{_pattern(where.text)}%"
@@ -157,7 +123,7 @@ def _tests(where: RunFilter) -> tuple[list[str], dict[str, Any]]:
     for place, (name, label) in enumerate((where.labels or {}).items()):
         tests.append(_LABEL_TEST.format(place))
         values |= {f"name{place}": name, f"label{place}": label}
-    return tests, values
+    return "".join(f" AND ({test})" for test in tests), values
 
 
 def _pattern(text: str) -> str:
@@ -214,7 +180,7 @@ _LABELS = "json_each(iif(json_valid(record), record, '{{}}'), '$.labels')"
 _LABEL_TEST = f"EXISTS (SELECT 1 FROM {_LABELS} WHERE key = :name{{0}} AND value = :label{{0}})"
 _PAGE = f"""
     SELECT {SUMMARY} FROM runs
-    WHERE (started, seq) < (:started, :seq) AND (started, seq) >= (:last, :last_seq){{tests}}
+    WHERE (started, seq) < (:started, :seq) AND (started, seq) >= (:last, :last_seq){{}}
     ORDER BY started DESC, seq DESC LIMIT :limit
 """
 _STRETCH_END = """

@@ -11,9 +11,6 @@ from moonbox.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_LOOK_AGAIN = 60.0
-"""Seconds after which a writer looks at the trail again, however little it has written."""
-
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
@@ -75,55 +72,3 @@ class Retention:
             None if self.max_runs is None else max(1, self.max_runs * 3 // 4),
             None if self.max_bytes is None else self.max_bytes * 3 // 4,
         )
-
-
-class Prunable:
-    """A trail in a file: runs can be removed from it, also while others write to it."""
-
-    def __init__(self, retention: Retention | None) -> None:
-        self._retention = retention or Retention(None, None, None)
-        self._pruning = self._retention.pruning
-        self._new_bytes = self._new_runs = 0
-        self._looked = float("-inf")
-
-    def prune(
-        self,
-        *,
-        older_than: float | None = None,
-        keep: int | None = None,
-        max_bytes: int | None = None,
-        dry_run: bool = False,
-    ) -> int:
-        """Remove runs older than that many seconds, all but the latest `keep`, and the oldest past `max_bytes`.
-
-        Returns their number.
-        """
-        return self._prune(Pruning(older_than, keep, max_bytes), dry_run=dry_run)
-
-    def _prune(self, choice: Pruning, *, dry_run: bool = False) -> int:
-        raise NotImplementedError
-
-    def _extent(self) -> tuple[int, int, float | None]:
-        """How many runs and bytes the trail has, and when its oldest run began."""
-        raise NotImplementedError
-
-    def _retain(self, written: int) -> None:
-        """Prune the trail where it is past its bounds; not every call looks whether it is."""
-        keep, now = self._retention, time.monotonic()
-        self._new_bytes += written
-        self._new_runs += 1
-        is_due = (
-            (keep.max_bytes is not None and self._new_bytes * 16 > keep.max_bytes)
-            or (keep.max_runs is not None and self._new_runs * 16 > keep.max_runs)
-            or now - self._looked > _LOOK_AGAIN
-        )
-        if self._pruning is None or not is_due:
-            return
-        self._new_bytes, self._new_runs, self._looked = 0, 0, now
-        runs, size, oldest = self._extent()
-        if (
-            (keep.max_bytes is not None and size > keep.max_bytes)
-            or (keep.max_runs is not None and runs > keep.max_runs)
-            or (keep.max_age is not None and oldest is not None and oldest < time.time() - keep.max_age)
-        ):
-            self._prune(self._pruning)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from moonbox.audit.files import FileTrail
 from moonbox.audit.jsonlines import JsonLinesSink
-from moonbox.audit.reader import LoadedRuns, RunReader
+from moonbox.audit.query import pick
+from moonbox.audit.reader import RunReader
 from moonbox.audit.retention import Retention
 from moonbox.audit.sqlite import SqliteSink
+from moonbox.audit.tables import put_run, tables_in_memory
 from moonbox.config.file import resolve_path
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterator
 
     from moonbox.audit.records import Call, Run
@@ -62,11 +68,11 @@ class IntentSink(Sink, Protocol):
 
 Trail = RunReader
 """What can be asked about the runs of a sink; every built-in sink is one."""
-Store = JsonLinesSink | SqliteSink
+Store = FileTrail
 """A trail in a file: runs can be removed from it, and its hash chain verified."""
 
 
-class MemorySink(LoadedRuns):
+class MemorySink(RunReader):
     """The latest runs, in memory."""
 
     def __init__(self, capacity: int = 1000) -> None:
@@ -78,7 +84,19 @@ class MemorySink(LoadedRuns):
         self._runs.append(run)
 
     def runs(self) -> Iterator[Run]:
+        """Every run, in the order they were written."""
         return iter(tuple(self._runs))
+
+    def get(self, id: str) -> Run:
+        runs = {run.id: run for run in self.runs() if run.id.startswith(id)}
+        return runs[pick(id, tuple(runs))]
+
+    @contextlib.contextmanager
+    def _reading(self, *, records: bool = True, prefix: str = "") -> Iterator[sqlite3.Connection]:
+        with tables_in_memory(lambda record: str(json.loads(record)["state"])) as db:
+            for run in self.runs():
+                put_run(db, run, run.to_json() if records else f'{{"state":"{run.state}"}}')
+            yield db
 
     def close(self) -> None:
         """Nothing to close: the runs stay readable."""

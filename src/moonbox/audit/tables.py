@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.chain import START, ChainCheck, Verification, digest, json_object, link, prune_note
+from moonbox.audit.chain import START, Link, digest, json_object, link, prune_note
 from moonbox.audit.query import RunSummary
-from moonbox.audit.records import DAMAGED, Run
+from moonbox.audit.records import DAMAGED, Run, cut_off
 from moonbox.compact import clean
 from moonbox.database import Schema
 from moonbox.errors import AuditError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from moonbox.audit.records import Call
 
@@ -98,7 +99,7 @@ def add_to_chain(db: sqlite3.Connection, kind: str, run: str, record: str, call:
 def prune_chain(db: sqlite3.Connection, removed: Collection[str]) -> None:
     """Leave one stub for each row of records that are gone, and add a record that vouches for them."""
     before = db.execute("SELECT digest FROM chain WHERE kind = 'prune' ORDER BY position DESC LIMIT 1").fetchone()
-    runs = json_object(before[0].encode()).get("runs") if before else 0
+    runs = json_object(before[0]).get("runs") if before else 0
     gone = "kind = 'pruned', run = '', call = 0, size = 0, digest = ''"
     db.executemany(f"UPDATE chain SET {gone} WHERE run = ?", [(id,) for id in removed])
     db.execute(f"UPDATE chain SET {gone} WHERE kind = 'prune'")
@@ -126,35 +127,64 @@ UNFINISHED = "unfinished"
 """The kind of a run whose end is not on file. A reader decides whether it is running or was interrupted."""
 COLUMNS = "id, started, language, repl, kind, calls, failed_calls, wall, title"
 """The columns of a run beside its record."""
+_INSERT_RUN = f"INSERT INTO runs ({COLUMNS}, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INTO_CALLS = "INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-def summary_row(run: RunSummary) -> tuple[Any, ...]:
+def _run_row(run: Run) -> tuple[Any, ...]:
     """What is in `COLUMNS`. There, calls without an end count as failed."""
-    kind = run.kind if run.state in ("ok", "failed") else UNFINISHED
-    calls = (run.calls, run.failed_calls + run.open_calls)
-    return (run.id, run.started, run.language, run.repl, kind, *calls, run.wall, clean(run.title))
+    found = RunSummary.of(run)
+    kind = found.kind if found.state in ("ok", "failed") else UNFINISHED
+    calls = (found.calls, found.failed_calls + found.open_calls)
+    return (run.id, run.started, run.language, run.repl, kind, *calls, found.wall, clean(found.title))
 
 
-def call_row(seq: int, call: Call) -> tuple[Any, ...]:
+def _call_row(seq: int, call: Call) -> tuple[Any, ...]:
     """The columns of a call."""
     figures = (call.started, call.queued, call.duration, call.bytes_in, call.bytes_out)
     return (seq, call.index, clean(call.tool), call.status, *figures)
 
 
-INSERT_RUN = f"INSERT INTO runs ({COLUMNS}, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-INTO_CALLS = "INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-
-
-def insert_run(db: sqlite3.Connection, run: RunSummary, record: str, calls: Iterable[Call]) -> None:
-    """Add a run, in place of what was written of it before."""
-    row = summary_row(run)
+def put_run(db: sqlite3.Connection, run: Run, record: str) -> None:
+    """Enter a run and its calls, in place of what was written of it before."""
+    row = (*_run_row(run), record)
     try:
-        seq = db.execute(INSERT_RUN, (*row, record)).lastrowid
+        seq = db.execute(_INSERT_RUN, row).lastrowid
     except sqlite3.IntegrityError:  # written before: the later record is the one that counts
         delete_runs(db, [run.id])
-        seq = db.execute(INSERT_RUN, (*row, record)).lastrowid
-    if calls:
-        db.executemany(f"INSERT {INTO_CALLS}", [call_row(seq or 0, call) for call in calls])
+        seq = db.execute(_INSERT_RUN, row).lastrowid
+    db.executemany(f"INSERT {_INTO_CALLS}", [_call_row(seq or 0, call) for call in run.calls])
+
+
+def put_start(db: sqlite3.Connection, run: Run, record: str) -> bool:
+    """Enter a run of which nothing is written yet, without its end; whether that was so."""
+    if db.execute("SELECT 1 FROM runs WHERE id = ?", (run.id,)).fetchone():
+        return False
+    put_run(db, cut_off(run, (), "unfinished"), record)
+    return True
+
+
+def put_call(db: sqlite3.Connection, run: str, call: Call, record: str) -> None:
+    """Enter a call of a run, or its end. Nothing of a run that has ended changes: an abandoned call comes too late."""
+    db.execute("INSERT OR REPLACE INTO intents VALUES (?, ?, ?)", (run, call.index, record))
+    sql = f"SELECT seq FROM runs WHERE id = ? AND kind = '{UNFINISHED}'"
+    for (seq,) in db.execute(sql, (run,)).fetchall():
+        found = db.execute("SELECT status FROM calls WHERE run = ? AND position = ?", (seq, call.index)).fetchone()
+        db.execute(f"INSERT OR REPLACE {_INTO_CALLS}", _call_row(seq, call))
+        failed = (call.status != "ok") - (found is not None and found[0] != "ok")
+        sql = "UPDATE runs SET calls = calls + ?, failed_calls = failed_calls + ? WHERE seq = ?"
+        db.execute(sql, (found is None, failed, seq))
+
+
+@contextlib.contextmanager
+def tables_in_memory(state_of: Callable[[str], str]) -> Iterator[sqlite3.Connection]:
+    """Empty tables for runs that are kept elsewhere; `state_of` is the state of an unfinished run by its record."""
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        db.create_function("state_of_start", 1, state_of)
+        for create in (create_runs_and_calls, create_chain):
+            create(db)
+        db.execute("BEGIN")
+        yield db
 
 
 def delete_runs(db: sqlite3.Connection, ids: Iterable[str]) -> None:
@@ -165,24 +195,21 @@ def delete_runs(db: sqlite3.Connection, ids: Iterable[str]) -> None:
     db.executemany("DELETE FROM intents WHERE run = ?", rows)
 
 
-def verify_tables(db: sqlite3.Connection, expect: str | None) -> Verification:
-    """Check a trail from its first record to its last."""
-    check, problem = ChainCheck(expect), None
+def chain_links(db: sqlite3.Connection) -> Iterator[Link]:
+    """The chain from its first record to its last."""
+    head = START
     for position, kind, run, call, content, hash in db.execute(_CHAIN):
         place = f"record {position}" + (f" (run {run})" if run else "")
-        if kind == "pruned":
-            check.stub(hash, place)
-        elif hash != link(check.head, kind, run, str(call), content):
+        problem = note = None
+        if kind != "pruned" and hash != link(head, kind, run, str(call), content):
             problem = f"{place} does not fit the records before it"
-            break
         elif kind == "prune":
-            check.record(hash, kind, json_object(content.encode()))
-        elif problem := _content_problem(db, position, kind, run, call, content):
-            problem = f"{place}: {problem}"
-            break
-        else:
-            check.record(hash, kind)
-    return check.result(problem, at_end=lambda: next(_strangers(db), None))
+            note = json_object(content)
+        elif kind != "pruned" and (wrong := _content_problem(db, position, kind, run, call, content)):
+            problem = f"{place}: {wrong}"
+        yield Link(kind, place, hash, problem, note)
+        head = hash
+    yield Link("end", problem=next(_strangers(db), None))
 
 
 _REPLACED = """
@@ -216,7 +243,7 @@ def _content_problem(db: sqlite3.Connection, position: int, kind: str, run: str,
         except DAMAGED:
             return "it is not the record of a run"
         calls = db.execute("SELECT * FROM calls WHERE run = ? ORDER BY position", (seq,)).fetchall()
-        if summary_row(RunSummary.of(whole)) != tuple(columns) or [call_row(seq, one) for one in whole.calls] != calls:
+        if _run_row(whole) != tuple(columns) or [_call_row(seq, one) for one in whole.calls] != calls:
             return "what listings and statistics show of the run was changed"
     return None
 
