@@ -8,7 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moonbox import Tool, Toolbox
-from moonbox.audit.chain import verify_lines
+from moonbox.audit.chain import check_chain
+from moonbox.audit.jsonlines import line_links
 from moonbox.audit.query import RunSummary
 from moonbox.audit.records import Call, CallError, Run
 from moonbox.audit.redaction import Redactor
@@ -186,7 +187,11 @@ def _records() -> Iterator[Target]:
     yield Target("visible", visible, _TEXT)
     yield Target("summary", lambda item: RunSummary.of(_run(None, item)), _TEXT)
     yield Target("timeline", lambda item: timeline_text(_run(item, item)), _TEXT)
-    yield Target("verify", lambda item: verify_lines(item.encode("utf-8", "replace").splitlines(keepends=True)), _TEXT)
+    yield Target("verify", _verified, _TEXT)
+
+
+def _verified(text: str) -> None:
+    check_chain(line_links(text.encode("utf-8", "replace").splitlines(keepends=True)), None)
 
 
 def _run(item: Any, source: str = "return 1") -> Run:

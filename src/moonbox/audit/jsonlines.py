@@ -74,7 +74,7 @@ class JsonLinesSink(FileTrail):
 
     def verify(self, *, expect: str | None = None) -> Verification:
         with _explained("read", self.path), self.path.open("rb") as lines:
-            return check_chain(_links(lines), expect)
+            return check_chain(line_links(lines), expect)
 
     def _put(self, event: str, run: str, record: str, about: Run | Call) -> None:
         more = f',"run":{json.dumps(run)}' if isinstance(about, Call) else ""
@@ -295,7 +295,7 @@ class _Tail:
         return hasher.hexdigest()
 
 
-def _links(lines: Iterable[bytes]) -> Iterator[Link]:
+def line_links(lines: Iterable[bytes]) -> Iterator[Link]:
     """The chain of a file from its first line to its last."""
     tail, number, first_loose = _Tail(), 0, b""
     for number, line in enumerate(lines, 1):
