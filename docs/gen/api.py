@@ -52,6 +52,8 @@ _USUAL = {
     "aclose": "The async form of `close`.",
     "write": "Record a run.",
     "runs": "Return the recorded runs, the oldest first.",
+    "get": "The run with that id, or with the only id that starts with it; raises UsageError for none or several.",
+    "verify": "Whether every record fits the one before; `expect` is the hash of a record that must be there.",
 }
 """For methods of every class that need no docstring of their own."""
 
@@ -64,7 +66,7 @@ _MADE_WITH = {"Sandbox": "sandbox.options.SandboxOptions"}
 """Classes that take the fields of another one."""
 
 
-_BASES = ("Closing", "Prunable", "RunReader", "LoadedRuns", "_Record")
+_BASES = ("Closing", "FileTrail", "RunReader", "_Record")
 """Base classes without an entry of their own."""
 
 

@@ -17,6 +17,8 @@ from moonbox.errors import AuditError
 
 if TYPE_CHECKING:
     import os
+    import sqlite3
+    from collections.abc import Iterator
 
     from moonbox.audit.chain import Verification
 
@@ -57,9 +59,16 @@ class FileTrail(RunReader):
     def get(self, id: str) -> Run:
         with self._reading(prefix=id) as db:
             ids = db.execute("SELECT id FROM runs WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 7", (id, id + _LAST))
-            chosen = pick(id, [row[0] for row in ids])
-            kind, record = db.execute("SELECT kind, record FROM runs WHERE id = ?", (chosen,)).fetchone()
-            calls = db.execute("SELECT record FROM intents WHERE run = ?", (chosen,)).fetchall()
+            return self._run(db, pick(id, [row[0] for row in ids]))
+
+    def runs(self) -> Iterator[Run]:
+        with self._reading() as db:
+            for (id,) in db.execute("SELECT id FROM runs ORDER BY seq"):
+                yield self._run(db, id)
+
+    def _run(self, db: sqlite3.Connection, id: str) -> Run:
+        kind, record = db.execute("SELECT kind, record FROM runs WHERE id = ?", (id,)).fetchone()
+        calls = db.execute("SELECT record FROM intents WHERE run = ?", (id,)).fetchall()
         try:
             data = json.loads(record)
             run = Run.from_dict(data)
@@ -67,7 +76,7 @@ class FileTrail(RunReader):
                 return run
             return cut_off(run, [Call.from_dict(json.loads(call)) for (call,) in calls], state_of_start(data))
         except DAMAGED:
-            raise AuditError(f"the record of run {chosen} in {self.path} is damaged, or was tampered with") from None
+            raise AuditError(f"the record of run {id} in {self.path} is damaged, or was tampered with") from None
 
     def prune(
         self,
@@ -84,7 +93,6 @@ class FileTrail(RunReader):
         return self._prune(Pruning(older_than, keep, max_bytes), dry_run=dry_run)
 
     def verify(self, *, expect: str | None = None) -> Verification:
-        """Whether every record fits the one before; `expect` is the hash of a record that must be there."""
         raise NotImplementedError
 
     def close(self) -> None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _STUB, _PRUNE, _SEAL = b'{"pruned":true', b'{"prune":', b'{"seal":'
 _END = re.compile(rb',"chain":"([0-9a-f]{64})"\}\r?\n\Z')
 _END_LENGTH = len(b',"chain":"') + 64 + len(b'"}\r\n')
+_DAMAGED = (*DAMAGED, sqlite3.IntegrityError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
 _KINDS = {
     b'{"run_started":': "start",
     b'{"call_started":': "call",
@@ -91,7 +92,7 @@ class JsonLinesSink(FileTrail):
         calls: dict[str, dict[int, dict[str, Any]]] = {}
         with tables_in_memory(lambda record: state_of_start(json_object(record))) as db:
             for line, data, id in self._records(prefix):
-                with contextlib.suppress(*DAMAGED, sqlite3.Error):
+                with contextlib.suppress(*_DAMAGED):
                     if "id" in data:
                         started.pop(id, None)
                         calls.pop(id, None)
@@ -101,7 +102,7 @@ class JsonLinesSink(FileTrail):
                     elif one := data.get("call_ended", data.get("call_started")):
                         calls.setdefault(id, {})[one["index"]] = one
             for id, data in started.items():
-                with contextlib.suppress(*DAMAGED, sqlite3.Error):
+                with contextlib.suppress(*_DAMAGED):
                     put_start(db, Run.from_dict(data), json.dumps(data))
                     for one in calls.get(id, {}).values():
                         put_call(db, id, Call.from_dict(one), json.dumps(one))

@@ -9,7 +9,6 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from moonbox.audit.files import FileTrail
 from moonbox.audit.jsonlines import JsonLinesSink
 from moonbox.audit.query import pick
 from moonbox.audit.reader import RunReader
@@ -68,7 +67,7 @@ class IntentSink(Sink, Protocol):
 
 Trail = RunReader
 """What can be asked about the runs of a sink; every built-in sink is one."""
-Store = FileTrail
+Store = JsonLinesSink | SqliteSink
 """A trail in a file: runs can be removed from it, and its hash chain verified."""
 
 
@@ -84,7 +83,6 @@ class MemorySink(RunReader):
         self._runs.append(run)
 
     def runs(self) -> Iterator[Run]:
-        """Every run, in the order they were written."""
         return iter(tuple(self._runs))
 
     def get(self, id: str) -> Run:
