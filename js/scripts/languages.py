@@ -35,7 +35,7 @@ def main() -> None:
             "runtime": None if language.runtime is None else language.runtime(),
         }
         for name, language in LANGUAGES.items()
-        if not language.engine_checks  # Python has an engine of its own, which is not here
+        if language.engine == LANGUAGES[DEFAULT_LANGUAGE].engine  # Python has an engine of its own, which is not here
     }
     bundle = {
         "version": __version__,

@@ -23,7 +23,7 @@ class Finding(Struct, frozen=True):
     hint: str | None = None
     """What to write instead."""
     code: str | None = None
-    """Of a call that would fail: the code that its error would have."""
+    """syntax: the script does not compile. Of a call that would fail: the code that its error would have."""
     tool: str | None = None
     """Which tool it is about."""
     field: str | None = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import CodeMode, Run, Sandbox, Tool, tool
+from moonbox import CodeMode, Limits, Run, Sandbox, Tool, tool
 from moonbox.audit.sinks import MemorySink
 from moonbox.errors import UsageError
 
@@ -228,3 +228,31 @@ def test_the_catalog_shows_what_was_known_at_the_start() -> None:
             assert "name?: string" not in mode.description
             mode.show_learned()
             assert "rows() -> {id: integer, name?: string}[]" in mode.description
+
+
+@pytest.mark.parametrize("isolation", ["process", "inline"])
+@pytest.mark.parametrize(
+    ("language", "wrong", "message", "right"),
+    [
+        ("lua", "local x = 1\nreturn x +", "line 2: unexpected symbol near <eof>", "return 1"),
+        ("lua", "goto away", "line 1: no visible label 'away' for <goto>", "1 + 1"),
+        ("rhai", "let x = ;", "line 1: Syntax error: Unexpected ';'", "let x = 1; x"),
+        ("python", "x = = 1", "line 1: Expected an expression", "x = 1"),
+    ],
+)
+def test_the_check_says_why_a_script_does_not_compile(
+    language: str, wrong: str, message: str, right: str, isolation: Any
+) -> None:
+    own: Any = "process" if language == "python" else isolation  # Python runs in a process alone
+    with Sandbox(language=language, isolation=own) as sandbox, sandbox.repl() as repl:
+        (finding,) = repl.check(wrong)
+        assert (finding.severity, finding.code) == ("error", "syntax")
+        assert str(finding).startswith(message)
+        assert repl.run(wrong).error is not None
+        assert repl.check(right) == ()
+
+
+def test_the_check_compiles_within_the_memory_of_a_run() -> None:
+    with Sandbox(language="rhai", limits=Limits(max_memory=16 * 1024 * 1024)) as sandbox, sandbox.repl() as repl:
+        assert [finding.message for finding in repl.check("let x = 1;\n" * 20_000)] == ["not enough memory"]
+        assert repl.run("40 + 2").value == 42

@@ -222,19 +222,8 @@ def check(
 
 
 def _findings(script: Script, sandbox: Sandbox) -> tuple[Finding, ...]:
-    """What the language's own compiler says, or else the check."""
-    from moonbox.findings import Finding
-    from moonbox.languages.explanations import syntax_error
-    from moonbox.languages.registry import language
-
-    spoken = language(script.language)
-    problem = syntax_error(script.text, spoken)
-    if problem is None:
-        with sandbox.repl() as repl:
-            return repl.check(script.text)
-    about: Any = {"sources": {"script": script.text}, "tools": sandbox.toolbox.paths(), "limits": sandbox.limits}
-    error = spoken.explain(problem, **about)
-    return (Finding("error", error.message, error.line or 1, error.column, error.hint, code="syntax"),)
+    with sandbox.repl() as repl:
+        return repl.check(script.text)
 
 
 def _show_findings(results: list[tuple[Script, tuple[Finding, ...]]]) -> None:

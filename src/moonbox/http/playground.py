@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 import secrets
 import threading
 from collections import deque
@@ -20,9 +19,7 @@ from moonbox.audit.reports import economy_of
 from moonbox.codemode.catalog import rough_tokens
 from moonbox.codemode.sessions import Sessions
 from moonbox.errors import MoonboxError, UsageError
-from moonbox.findings import Finding
 from moonbox.http.events import Event, Events
-from moonbox.languages.registry import LANGUAGES
 from moonbox.limits import Limits
 from moonbox.runs.decisions import Answer
 from moonbox.threads import in_thread, unbroken
@@ -50,7 +47,6 @@ _IDLE_SECONDS = 3600.0
 _KEPT_EVENTS = 4_000
 _STOP_SECONDS = 1.0
 _PROGRESS_SECONDS = 0.1
-_PLACE = re.compile(r" \(line \d+, position \d+\)\Z")
 _LARGEST_VALUE = 2_000_000
 
 
@@ -73,16 +69,12 @@ def watch_output(text: str) -> None:
 
 
 class Playground:
-    """The open sessions.
+    """The open sessions. `sandboxes` gives the Sandbox of a language; its maker closes it."""
 
-    sandboxes   gives the Sandbox of a language; their maker closes them
-    compilers   the same, for scripts that are only compiled: nothing of them is kept
-    """
-
-    def __init__(self, events: Events, sandboxes: SandboxOf, compilers: SandboxOf, *, languages: Sequence[str]) -> None:
+    def __init__(self, events: Events, sandboxes: SandboxOf, *, languages: Sequence[str]) -> None:
         self.languages = tuple(languages)
         self.events = events
-        self._sandboxes, self._compilers = sandboxes, compilers
+        self._sandboxes = sandboxes
         self._sessions: Sessions[PlaygroundSession] = Sessions(
             lambda session: session.repl.close(),
             most=_MAX_SESSIONS,
@@ -129,8 +121,6 @@ class Playground:
             sandbox = await in_thread(self._sandboxes, language)
             with contextlib.closing(sandbox.repl()) as repl:
                 findings = await in_thread(repl.check, source)
-        if not findings and not LANGUAGES[language].engine_checks:  # one that checks has said it before
-            findings = await in_thread(lambda: _syntax_error(self._compilers(language), source))
         return [finding.to_dict() for finding in findings]
 
 
@@ -296,19 +286,6 @@ class PlaygroundSession:
             self._hub.publish(Event("run", {**told, "state": "interrupted"}))
         self.state, self.going = "idle", None
         self.publish("lost", {"message": message})
-
-
-def _syntax_error(sandbox: Sandbox, source: str) -> tuple[Finding, ...]:
-    """Why a script does not compile: asked of a worker, where it is compiled but not run."""
-    with sandbox.repl() as repl:
-        for prefix in LANGUAGES[sandbox.language].unrun:
-            run = repl.run(prefix + source)
-            if run.error is None or run.error.kind != "syntax":
-                return ()
-        error = repl.run(source).error  # it compiles in no way, so that nothing runs; this error has its own lines
-    if error is None or error.kind != "syntax":
-        return ()
-    return (Finding("error", _PLACE.sub("", error.message), error.line or 1, hint=error.hint),)
 
 
 def answer_of(given: Mapping[str, Any]) -> tuple[int, Answer]:

@@ -29,10 +29,8 @@ from moonbox.http.events import Event, Events, TrailWatch, event_stream
 from moonbox.http.playground import Playground, SessionBusy, media_of, parameter_order, watch_call, watch_output
 from moonbox.http.requests import JsonAnswer, Refused, json_object, number, refusing, text
 from moonbox.languages.registry import DEFAULT_LANGUAGE
-from moonbox.limits import Limits
 from moonbox.media import MediaStore
 from moonbox.runs.decisions import Decision
-from moonbox.sandbox.sandbox import Sandbox
 from moonbox.threads import in_thread, unbroken
 from moonbox.values import from_jsonable, to_jsonable
 
@@ -50,10 +48,10 @@ if TYPE_CHECKING:
     from moonbox.media import Media
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.decisions import ToolCall
+    from moonbox.sandbox.sandbox import Sandbox
 
 _RUNS_WITH_MEDIA = 1_000
 _MOST_WAITING = 1_000
-_COMPILING = Limits(timeout=2.0, max_tool_calls=0)
 _SHOWN_MEDIA = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _MAX_FOLLOWED = 64
 _NUMBER = re.compile(r"\d{0,9}", re.ASCII)
@@ -88,7 +86,6 @@ class Workbench:
         self._waiting: OrderedDict[str, Run] = OrderedDict()
         self._lock = threading.Lock()
         self._sandboxes: dict[str, Sandbox] = {}
-        self._compilers: dict[str, Sandbox] = {}
         self._own: list[Sandbox] = []
         self._new_sandbox: Callable[[str], Sandbox] | None = None
         self._watch: TrailWatch | None = None
@@ -123,7 +120,7 @@ class Workbench:
         if hasattr(trail, "tail"):
             self._watch = TrailWatch(self.events, trail.tail)
         names = dict.fromkeys((sandbox.language, *(languages if make is not None else ())))
-        self._playground = Playground(self.events, self._sandbox, self._compiler, languages=tuple(names))
+        self._playground = Playground(self.events, self._sandbox, languages=tuple(names))
 
     @property
     def playground(self) -> Playground:
@@ -222,21 +219,12 @@ class Workbench:
             watch(entry)
 
     def _sandbox(self, language: str) -> Sandbox:
-        return self._kept(self._sandboxes, language, self._new_sandbox)
-
-    def _compiler(self, language: str) -> Sandbox:
-        """A Sandbox without tools, trail and journal, for scripts that are only compiled."""
-        isolation = "inline" if self._sandbox(language).isolation == "inline" else "process"
-        options: Any = {"isolation": isolation, "limits": _COMPILING, "min_workers": 0, "check": False}
-        return self._kept(self._compilers, language, lambda language: Sandbox(language=language, **options))
-
-    def _kept(self, sandboxes: dict[str, Sandbox], language: str, make: Callable[[str], Sandbox] | None) -> Sandbox:
         with self._lock:
-            if language not in sandboxes:
-                assert make is not None
-                sandboxes[language] = make(language)
-                self._own.append(sandboxes[language])
-            return sandboxes[language]
+            if language not in self._sandboxes:
+                assert self._new_sandbox is not None
+                self._sandboxes[language] = self._new_sandbox(language)
+                self._own.append(self._sandboxes[language])
+            return self._sandboxes[language]
 
     def _tell_run(self, run: Run) -> None:
         """A run was kept: its media stay for those who look at it."""

@@ -9,7 +9,6 @@ lua/prelude/guest.lua.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,7 +17,7 @@ from moonbox.errors import LIMIT_NAMES, ErrorKind, Frame, LimitName, ScriptError
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from moonbox.languages.language import EngineError, Language
+    from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 
 _LONG_PATH = r"^(\S{60})\S{20,}(\S{20} (?:is|has) )"
@@ -119,25 +118,6 @@ def failed_call(error: EngineError) -> dict[str, Any]:
 
 def name_in(value: Any) -> str | None:
     return value[:LONGEST_NAME] if isinstance(value, str) else None
-
-
-def syntax_error(source: str, language: Language) -> EngineError | None:
-    """Why a text does not compile, asked in this process; None when it does."""
-    from moonbox.languages.engine import create_engine
-    from moonbox.languages.language import EngineError
-
-    engine = create_engine(name=language.engine)
-    environment: dict[str, Any] = {"tools": [], "functions": [], "values": [], "features": []}
-    if language.runtime is not None:
-        environment["runtime"] = language.runtime().encode()
-    engine.configure(environment)
-    if language.binary is not None:
-        engine.set_limits({"timeout": None, "max_memory": _MEMORY_TO_COMPILE})
-        engine.start(language.binary())
-    report = engine.check(source.encode("utf-8", "replace"))
-    if report.kind != "syntax":
-        return None
-    return EngineError.from_report("syntax", report.message.decode("utf-8", "replace"), extra=json.loads(report.extra))
 
 
 def pointed(source: str, line: int | None, column: int | None) -> str:

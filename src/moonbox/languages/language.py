@@ -260,9 +260,6 @@ class Language(Struct, frozen=True, kw_only=True):
     """How it writes that there is no value."""
     ordered: bool = False
     """Whether keys of mappings have an order, and 2.0 is another value than 2: a model reads both as they are."""
-    unrun: tuple[str, ...] = ()
-    """Texts that keep a script from running when they stand before it, so that it is compiled only; one for each way
-    to read a script."""
     keywords: frozenset[str] = frozenset()
     """Offered as completions at the prompt."""
     parameter_aliases: frozenset[str] = frozenset()
@@ -281,8 +278,6 @@ class Language(Struct, frozen=True, kw_only=True):
     is the chore "facts" of `reader`, or None."""
     reader: str = ""
     """The module that reads scripts for `look`, in a process of its own: see worker/chores.py."""
-    engine_checks: bool = False
-    """Whether its engine finds more than the checker, such as wrong types; `Repl.check` asks a worker then."""
     runtime: Callable[[], str] | None = None
     """The Lua chunk with its compiler to Lua and its runtime; None where the engine runs the language as it is."""
     engine: str = DEFAULT_ENGINE

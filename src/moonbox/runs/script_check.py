@@ -167,4 +167,6 @@ def engine_findings(source: str, worker: HeldWorker, calls: CallPath, additions:
     problem = EngineError.from_report(report.kind, report.message, limit=report.limit, extra=report.extra)
     tools = calls.toolbox.paths()
     error = calls.language.explain(problem, sources={chunk_name(1): source}, tools=tools, limits=limits)
-    return (Finding("error", error.message, error.line or 1, error.column, error.hint, error.code),)
+    code = "syntax" if error.kind == "syntax" else error.code
+    message = error.message.removesuffix(f" (line {error.line}, position {error.column})")  # Rhai's own
+    return (Finding("error", message, error.line or 1, error.column, error.hint, code),)

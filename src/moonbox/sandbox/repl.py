@@ -140,16 +140,15 @@ class Repl(Closing):
     def check(self, source: str) -> tuple[Finding, ...]:
         """Look at a script without running it: what cannot work, and what is likely a mistake.
 
-        Globals that earlier runs of this Repl have set count as known. Empty for a script that is too long or too deep
-        to follow, and for one that does not compile, unless the language's engine checks types too: then a worker is
-        asked what the engine finds, if the Repl has no run under way.
+        Globals that earlier runs of this Repl have set count as known. A worker then compiles the script, unless a run
+        of the Repl is under way: a finding with the code "syntax" says why it does not compile.
         """
         if not isinstance(source, str):
             raise not_a_script(source)
         runner = self._runner
         findings = runner.check.findings(source, runner.additions)
         is_refused = any(finding.severity == "error" for finding in findings)
-        if is_refused or not self._settings.language.engine_checks or self.paused or not self._turns.idle:
+        if is_refused or self.paused or not self._turns.idle:
             return findings
         calls = runner.call_path(self.limits)
         with self._turns.taken():

@@ -19,7 +19,6 @@ from moonbox.closing import Closing
 from moonbox.config import Config
 from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolError
 from moonbox.languages.explanations import without_line
-from moonbox.languages.registry import language
 from moonbox.limits import Limits
 from moonbox.schema.bounds import refusal
 from moonbox.schema.coercion import compile_coercion
@@ -133,8 +132,8 @@ class ScriptLibrary(Closing):
 
     def compiles(self, source: str) -> bool:
         """Whether a script has correct syntax. It is not run."""
-        with self._sandbox.repl(limits=_LOAD_LIMITS, check=False, before_write=lambda _: None) as repl:
-            return any(repl.run(unrun + source).error is None for unrun in language().unrun)
+        with self._sandbox.repl(limits=_LOAD_LIMITS) as repl:
+            return all(finding.code != "syntax" for finding in repl.check(source))
 
     def close(self) -> None:
         self._closing.close()

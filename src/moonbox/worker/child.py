@@ -110,12 +110,8 @@ class Child:
         if kind == protocol.RUN:
             number, seed = RUN_HEAD.unpack_from(payload)
             self._run(payload[RUN_HEAD.size :], number, seed)
-        elif kind == protocol.CONFIGURE:
-            apply_configuration(self._vm, marshal.loads(payload))
-        elif kind == protocol.GLOBALS:
-            self._send(protocol.DEFINED, self._vm.globals())
-        elif kind == protocol.CHECK:
-            self._send(protocol.CHECKED, _done(self._vm.check(payload), 0))
+        elif (reply := _reply(self._vm, kind, payload)) is not None:
+            self._send(*reply)
 
     def _run(self, source: bytes, number: int, seed: int) -> None:
         self._flushed = 0.0
@@ -207,7 +203,7 @@ class Child:
 
 
 class NativeChild:
-    """A worker's native loop. It runs scripts and makes calls in C; configuration and globals are answered here."""
+    """A worker's native loop. It runs scripts and makes calls in C; every other request is answered here."""
 
     def __init__(self, native: Any, vm: Engine) -> None:
         self._native = native
@@ -225,12 +221,21 @@ class NativeChild:
     def go_on(self, request: tuple[int, bytes] | None) -> None:
         """Answer this request and those after it until the host hangs up."""
         while request is not None:
-            kind, payload = request
-            if kind == protocol.CONFIGURE:
-                apply_configuration(self._vm, marshal.loads(payload))
-            elif kind == protocol.GLOBALS:
-                self._native.send(protocol.DEFINED, self._vm.globals())
+            reply = _reply(self._vm, *request)
+            if reply is not None:
+                self._native.send(*reply)
             request = self._native.serve()
+
+
+def _reply(vm: Engine, kind: int, payload: bytes) -> tuple[int, bytes] | None:
+    """What answers a request that runs no script; None where nothing is sent."""
+    if kind == protocol.CONFIGURE:
+        apply_configuration(vm, marshal.loads(payload))
+    elif kind == protocol.GLOBALS:
+        return protocol.DEFINED, vm.globals()
+    elif kind == protocol.CHECK:
+        return protocol.CHECKED, _done(vm.check(payload), 0)
+    return None
 
 
 def apply_configuration(vm: Engine, config: dict[str, Any]) -> None:

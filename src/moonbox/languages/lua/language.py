@@ -60,7 +60,6 @@ LUA = Language(
     ),
     first_index=1,
     nothing="nil",
-    unrun=("do return end ", "do return end return "),
     module_file=__file__,
     explain=on_first_use("lua.explain.compose", "explain"),
     completeness=_completeness,

@@ -164,9 +164,16 @@ class LuaVM:
         return report
 
     def check(self, source: bytes) -> EngineReport:
-        """Compile a script without running it. No limit holds: this is for scripts that somebody types at a prompt."""
+        """Compile a script without running it, within the memory of a run."""
         report = EngineReport()
-        self._fill(report, self._engine[b"check"](source, b"script"))
+        self._limit_memory(len(source))
+        try:
+            result = self._engine[b"check"](source, b"script")
+        except Exception as problem:  # noqa: BLE001 - as in `run`
+            result = self._broken(problem)
+        self._runtime.set_max_memory(0)
+        if result[0] != b"ok":
+            self._fill(report, result)
         return report
 
     def interrupt(self, number: int, reason: int) -> bool:

@@ -71,7 +71,6 @@ PYTHON = Language(
     completeness=_completeness,
     keywords=frozenset(keyword.kwlist),
     parameter_aliases=frozenset({"python", "python_code", "py"}),
-    engine_checks=True,
     ordered=True,
     look=on_first_use("python.check", "look"),
     reader="moonbox.languages.python.reading",

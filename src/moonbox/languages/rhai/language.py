@@ -73,7 +73,6 @@ RHAI = Language(
     ),
     first_index=0,
     nothing="()",
-    unrun=("return; ",),
     module_file=__file__,
     explain=on_first_use("rhai.vocabulary", "explain"),
     completeness=_completeness,
