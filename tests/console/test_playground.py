@@ -345,7 +345,7 @@ def test_the_session_and_the_draft_survive_navigation(page: Page) -> None:
     write(page, "-- not run yet\nreturn answer")
     page.get_by_role("link", name="Runs").click()
     expect(page.locator("h1")).to_have_text("Runs")
-    page.get_by_role("link", name="Playground").click()
+    page.get_by_role("link", name="Playground", exact=True).click()
     expect(page.locator("#questions .question")).to_contain_text("refund waits for your approval")
     expect(page.locator("#playground")).to_have_attribute("data-state", "running")
     page.locator("#questions").get_by_role("button", name="Allow").click()

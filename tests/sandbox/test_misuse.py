@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from moonbox import Repl
 
 FEATURES = {"coroutines", "metatables"}
-LIMITS = Limits(max_tool_calls=None, timeout=60, max_array=1_000_000)
+LIMITS = Limits(max_tool_calls=None, timeout=250, max_array=1_000_000)
 SWEEP = (Path(__file__).parent / "misuse.lua").read_text()
 LEAKS = re.compile(
     r"raw_|moonbox|\[string|upvalue|userdata|[Pp]ython|lupa|File \"|/src/|/site-packages|0x[0-9a-f]{8}|\bchar \d"
