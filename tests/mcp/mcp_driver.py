@@ -293,7 +293,7 @@ def server_process(*args: str | Path, env: dict[str, str], cwd: Path) -> Iterato
     with log.open("w") as errors:
         process = subprocess.Popen([command, *arguments], stderr=errors, cwd=cwd, env={**os.environ, **env})
     try:
-        yield _address(process, log), process
+        yield announced_address(process, log), process
     finally:
         process.kill()
         process.wait(SECONDS)
@@ -314,8 +314,9 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {TOKENS.get(token, token)}"}
 
 
-def _address(process: subprocess.Popen[bytes], log: Path) -> str:
-    announced = re.compile(r"serving MCP on (http://\S+)")
+def announced_address(process: subprocess.Popen[bytes], log: Path) -> str:
+    """The address that a server with this log announces."""
+    announced = re.compile(r"(?:serving MCP on )?(http://\S+)")
     wait_until(lambda: announced.search(log.read_text()) or process.poll() is not None)
     found = announced.search(log.read_text())
     assert found is not None, log.read_text()

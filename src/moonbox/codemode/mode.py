@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.config.sections import CodeModeSettings
+    from moonbox.durable.index import KnownRun
     from moonbox.tools.tool import Tool
 
 __all__ = ["Choice", "CodeMode", "Conversation", "Paused", "Reply"]
@@ -270,6 +271,12 @@ class CodeMode(Closing):
             return self.sandbox.make_repl(options, 30.0, self._shown.routes.hidden, self._explain, repl_id=repl_id)
 
         return self._answer(await self.sandbox.aresume(run_id, in_flight, make=make))
+
+    def options_for(self, run: KnownRun) -> dict[str, Any]:
+        """The options of a Repl in which a recorded run goes on: one of a conversation has the tools of its scripts."""
+        if CONVERSATION not in run.labels:
+            return {}
+        return {"toolbox": self._shown.routes.hidden, "before_write": self._explain}
 
     def conversation(self, name: str = "", **options: Unpack[RunOptions]) -> Conversation:
         """One conversation whose calls all have these options, such as the `context` and `labels` of a user."""

@@ -109,6 +109,8 @@ class JournalSettings:
     """Seconds that a run waits for a database that is away or full; then it fails and can be resumed."""
     approval_seconds: Positive = 86_400.0
     """How long a question to a person stays open; then it counts as denied."""
+    recover: bool = True
+    """Whether `moonbox serve` and `moonbox console` continue interrupted runs without a call in doubt."""
     max_days: Annotated[float, Field(ge=0)] = 30
     """Repls that were not used for so long are deleted, except those with a run that has not ended; 0 keeps
     everything."""

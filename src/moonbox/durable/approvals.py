@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from moonbox.durable.questions import EXPIRED, WITHDRAWN, Questions
+from moonbox.durable.questions import EXPIRED, WITHDRAWN, Questions, comes_through_journal
 from moonbox.errors import Denied, JournalError, UsageError
 from moonbox.runs.allowances import definition_of
 from moonbox.runs.decisions import Decision, effect
@@ -174,8 +174,8 @@ class Approvals:
 
     @property
     def answers_in_journal(self) -> bool:
-        """Whether its questions are in a journal, with the answers to them, and no other approver is asked."""
-        return self._kept is not None and not self._others
+        """Whether its questions are in a journal, with the answers to them, and no other approver need be asked."""
+        return self._kept is not None and all(map(comes_through_journal, self._others))
 
     async def approve(self, call: ToolCall) -> Decision:
         """For `Sandbox(approve=…)`: waits for the answer; raises Denied when no answer comes in time."""

@@ -24,6 +24,7 @@ from moonbox.errors import ClosedError, JournalError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
+    from concurrent.futures import Future
 
     from moonbox.durable.backends import Backend, Transaction
     from moonbox.durable.index import KnownRun
@@ -63,6 +64,8 @@ class Journal:
         """Seconds that a run waits for a database that is away or full."""
         self.suspended: set[str] = set()
         """Runs that this process stops but does not end: they stay interrupted, and another process resumes them."""
+        self.recovering: dict[str, Future[Any]] = {}
+        """Runs that go on by themselves in this process; a cancelled one is stopped."""
         self.max_days = max_days
         """Repls that were not used for so long are deleted; 0 keeps everything."""
         self.name = backend.name

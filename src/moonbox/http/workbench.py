@@ -23,6 +23,7 @@ from moonbox.audit.records import Call, Run
 from moonbox.audit.sinks import SinkAround
 from moonbox.codemode.sessions import TooManySessions
 from moonbox.durable.approvals import Answered, Approvals, Question
+from moonbox.durable.index import JournalFilter
 from moonbox.durable.questions import Questions
 from moonbox.errors import ArgumentError, MoonboxError, UsageError
 from moonbox.http.events import Event, Events, TrailWatch, event_stream
@@ -194,6 +195,13 @@ class Workbench:
     def undo(self, run: str, in_flight: str | None) -> Undone:
         """Take the calls of a run back."""
         return self._sandbox(self.journal.known(run).language).undo(run, in_flight)
+
+    def open_languages(self) -> None:
+        """Make the Sandboxes of the languages that runs of the journal that have not ended are in."""
+        wanted = (JournalFilter(state=state) for state in ("interrupted", "sleeping", "waiting"))
+        for language in {run.language for each in wanted for run in self.journal.runs(each, most=_MOST_WAITING)}:
+            if language in self.playground.languages:
+                self._sandbox(language)
 
     def is_recorded(self, run: Run) -> bool:
         """Whether the journal has the run, so that it can be walked."""

@@ -40,15 +40,26 @@ class OwnedMedia(MediaStore):
         return self.get(address) if owner in self._owners.get(address, ()) else None
 
 
-async def approve(call: ToolCall) -> Any:
-    """For `Sandbox(approve=…)`: asks the current caller."""
-    caller = CALLER.get()
-    if caller is None:
-        raise Denied(
-            f"the tool '{call.tool}' needs approval, and there is nobody to ask; continue without it",
-            code="approval_unavailable",
-        )
-    return await caller.approve(call)
+class _Asked:
+    """Who is asked for approval: the current caller."""
+
+    @property
+    def answers_in_journal(self) -> bool:
+        """There is no caller for a run that goes on by itself: only people answer, through the journal."""
+        return CALLER.get() is None
+
+    async def approve(self, call: ToolCall) -> Any:
+        caller = CALLER.get()
+        if caller is None:
+            raise Denied(
+                f"the tool '{call.tool}' needs approval, and there is nobody to ask; continue without it",
+                code="approval_unavailable",
+            )
+        return await caller.approve(call)
+
+
+approve = _Asked().approve
+"""For `Sandbox(approve=…)`."""
 
 
 def watch(entry: CallEntry) -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.sinks import MemorySink, SharedSink
 from moonbox.closing import Closing
 from moonbox.config import Config
-from moonbox.config.sections import CodeModeSettings, read_limits
+from moonbox.config.sections import CodeModeSettings, JournalSettings, read_limits
 from moonbox.config.variables import unset_problem
 from moonbox.project.sections import (
     add_model,
@@ -77,9 +77,10 @@ class Assembly(Closing):
     knowledge: KnowledgeBase | None
     trail: Any
     """The audit trail, if it can be read; otherwise None."""
-    sandbox_in: Callable[[str], Sandbox]
-    """Makes a further Sandbox with the same tools, for scripts in another language; its maker closes it."""
+    _sandbox_in: Callable[[str], Sandbox]
     _closing: contextlib.ExitStack
+    recovers: bool = False
+    """Whether interrupted runs of the journal go on here."""
 
     @property
     def builtin(self) -> tuple[str, ...]:
@@ -97,6 +98,22 @@ class Assembly(Closing):
             self.upstreams.start()
             self.upstreams.wait(seconds)
         return self
+
+    def sandbox_in(self, language: str) -> Sandbox:
+        """A further Sandbox with the same tools, for scripts in another language; the caller closes it."""
+        sandbox = self._sandbox_in(language)
+        if self.recovers:
+            sandbox.start_recovering()
+        return sandbox
+
+    def recover(self) -> None:
+        """Continue interrupted runs of the journal from now on, unless [journal] says otherwise.
+
+        Called once the servers are ready, or could not be started: before, a run would miss their tools.
+        """
+        if self.sandbox.has_journal and self.config.read(JournalSettings, "journal").recover:
+            self.recovers = True
+            self.sandbox.start_recovering(self.mode.options_for)
 
     def refresh(self) -> bool:
         """Load changed tool scripts. Returns whether there were any."""

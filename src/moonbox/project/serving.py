@@ -11,6 +11,7 @@ import signal
 import socket
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,7 @@ def run_stdio(open_project: OpenProject, settings: ServeSettings) -> None:
             # The streams come first, because a module with tools may print while it is loaded.
             stdin, stdout = stack.enter_context(capture_stdio())
             assembly, _ = stack.enter_context(_assembled(open_project))
-            server = mcp_server(assembly, settings)
+            server = mcp_server(assembly, settings, on_ready=assembly.recover)
 
         async def serve() -> None:
             with _stopped_by_signals():
@@ -108,7 +109,7 @@ def run_http(
             from moonbox.mcp.server.web import create_app
 
             assembly, bench = stack.enter_context(_assembled(open_project, settings, console=console))
-            server = mcp_server(assembly, settings)
+            server = mcp_server(assembly, settings, on_ready=partial(_recover, assembly, bench))
             app = create_app(server, other=_api(assembly, settings, bench))
         listening = listen(settings.host, settings.port)
         address = f"http://{_written(settings.host)}:{listening.getsockname()[1]}"
@@ -143,6 +144,8 @@ def run_console(
     bench = Workbench(timeout=None)
     with _assembled_with(bench, open_project) as assembly:
         assembly.start()
+        ready = partial(_recover, assembly, bench, wait=True)
+        threading.Thread(target=ready, name="moonbox-ready", daemon=True).start()
         service = service_of(assembly, bench)
         browser = BrowserAccess(key=key_of_project("console", assembly.config.path or Path.cwd()))
         access = Access(browser=browser, open_paths=OPEN_PATHS, max_body=_MAX_BODY)
@@ -286,7 +289,21 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def mcp_server(assembly: Assembly, settings: ServeSettings) -> MoonboxServer:
+def _recover(assembly: Assembly, bench: Workbench | None, *, wait: bool = False) -> None:
+    """Continue interrupted runs, those of the playground too; with `wait`, once the servers are ready."""
+    if wait and assembly.upstreams is not None:
+        assembly.upstreams.wait_until_started()
+    try:
+        assembly.recover()
+        if bench is not None and assembly.recovers:
+            bench.open_languages()
+    except MoonboxError as problem:
+        _LOG.warning("interrupted runs are not continued: %s", problem)
+
+
+def mcp_server(
+    assembly: Assembly, settings: ServeSettings, on_ready: Callable[[], object] = lambda: None
+) -> MoonboxServer:
     """The MCP server of an assembly that was made with `caller.approve` and `caller.watch`."""
     from moonbox.mcp.server.server import MoonboxServer
 
@@ -296,6 +313,7 @@ def mcp_server(assembly: Assembly, settings: ServeSettings) -> MoonboxServer:
         upstreams=assembly.upstreams,
         trail=assembly.trail,
         refresh=assembly.refresh if assembly.scripts is not None else None,
+        on_ready=on_ready,
     )
 
 

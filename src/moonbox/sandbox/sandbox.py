@@ -122,7 +122,7 @@ class Sandbox(Closing):
             services.cluster.figures = self._repls
         if options.sleep_after is not None:
             self._repls.put_to_sleep(options.sleep_after)
-        self._recover = options.recover
+        self._recover: bool | Callable[[KnownRun], Mapping[str, Any] | None] = False
         self._recoveries: Recoveries[Repl] | None = None
         if journal is not None:
             from moonbox.durable.recovery import Recoveries
@@ -134,10 +134,8 @@ class Sandbox(Closing):
         self._shut_down = weakref.finalize(
             self, close_parts, services.pid, services.pool, services.threads, services.loop
         )
-        if journal is not None and options.recover:  # at once, from a thread: everything above must be there
-            from moonbox.durable.recovering import Recoverer
-
-            Recoverer(journal, weakref.ref(self))
+        if options.recover:  # at once, from a thread: everything above must be there
+            self.start_recovering(options.recover)
 
     def __repr__(self) -> str:
         about = f"{self.language}, {counted(len(self.toolbox), 'tool')}"
@@ -396,6 +394,15 @@ class Sandbox(Closing):
         twin._close_records.detach()  # trail and journal are those of this Sandbox
         return twin
 
+    def start_recovering(self, recover: bool | Callable[[KnownRun], Mapping[str, Any] | None] = True) -> None:
+        """Continue runs of the journal that no process continues, from now on; `recover` is that of the Sandbox."""
+        from moonbox.durable.recovering import Recoverer
+
+        journal = self.journal
+        if not self._recover:
+            self._recover = recover
+            Recoverer(journal, weakref.ref(self))
+
     def in_doubt(self, recorded: RecordedRun) -> bool:
         """Whether the run has calls that may have been made, and that its tools do not allow to repeat."""
         pending = recorded.pending(self.toolbox, self._settings.additions)
@@ -497,6 +504,8 @@ class Sandbox(Closing):
         self.closed = True
         if os.getpid() != self._services.pid:
             return
+        if self._recover:  # what goes on by itself does so in another process, too
+            self.journal.suspended.update(self.journal.recovering)
         for repl in self._repls.living():
             repl.close()
         for call in self._services.direct_calls.copy():

@@ -52,6 +52,7 @@ class OpenCalls:
         self._journal = journal
         self._handles = None if journal is None else Handles(journal.backend)
         self._calls: dict[str, OpenCall] = {}
+        self._awaited: set[str] = set()  # runs that go on by themselves and have a handle
         self.recover: Recover
         """Continues a script that a restart of the server has cut off."""
 
@@ -213,10 +214,17 @@ class OpenCalls:
         """Drop the handle of a script that is cancelled; whether there was one. Another front end may still run it."""
         if not await self._drop_handle(id, client):
             return False
+        assert self._journal is not None
+        self._stop_recovering(id)
         with suppress(TimeoutError, UsageError):
             async with asyncio.timeout(_STOP_SECONDS):
                 await self.until_free(id)
+            await in_thread(self._journal.park, id, "its client has cancelled it")  # one that was cut off
         return True
+
+    def _stop_recovering(self, id: str) -> None:
+        if self._journal is not None and (running := self._journal.recovering.get(id)) is not None:
+            running.cancel()
 
     async def until_free(self, id: str) -> None:
         """Wait while another front end runs the script. Raises UsageError where the journal does not have it."""
@@ -231,11 +239,19 @@ class OpenCalls:
 
     async def stop_given_up(self) -> None:
         """Stop the scripts whose handle another front end has dropped: it has given the result, or cancelled them."""
+        if self._handles is None or self._journal is None:
+            return
         calls = {call.id: call for call in self._calls.values() if call.has_handle and not call.cancelled}
-        if self._handles is not None and calls:
-            for id in await in_thread(self._handles.dropped, list(calls)):
-                calls[id].task.cancel()
-                self._forget(calls[id])
+        recovering = set(self._journal.recovering)
+        if not (calls or recovering):
+            return
+        dropped = set(await in_thread(self._handles.dropped, [*calls, *recovering]))
+        for id in dropped & calls.keys():
+            calls[id].task.cancel()
+            self._forget(calls[id])
+        for id in dropped & recovering & self._awaited:
+            self._stop_recovering(id)
+        self._awaited = recovering - dropped
 
     def suspended(self) -> list[str]:
         """The scripts in the background that have not ended and can continue after a restart, which tasks cannot."""

@@ -57,6 +57,7 @@ class MoonboxServer:
     upstreams   the servers behind it, started with the first request
     trail       where runs can be read; without one the latest are kept in memory
     refresh     called each second: picks up changed files
+    on_ready    called in a thread once the servers behind it are ready, or could not be started
     """
 
     def __init__(
@@ -67,10 +68,11 @@ class MoonboxServer:
         upstreams: Upstreams | None = None,
         trail: Trail | None = None,
         refresh: Callable[[], object] | None = None,
+        on_ready: Callable[[], object] = lambda: None,
     ) -> None:
         self.settings = settings or ServeSettings()
         self._mode = mode
-        self._refresh = refresh
+        self._refresh, self._on_ready = refresh, on_ready
         upstreams = Upstreams(()) if upstreams is None else upstreams
         self._cached = upstreams.cached
         self.upstreams = UpstreamStarter(upstreams, self.settings)
@@ -117,7 +119,7 @@ class MoonboxServer:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[MoonboxServer]:
         """While this lasts, clients are notified of changes and idle state ends; then all calls are stopped."""
-        background = (self._notifier.run(), self._sweep(), self._refresh_files())
+        background = (self._notifier.run(), self._sweep(), self._refresh_files(), self._report_ready())
         tasks = [asyncio.create_task(work) for work in background]
         try:
             yield self
@@ -205,6 +207,13 @@ class MoonboxServer:
                 log.warning("scripts in the background: %s", problem)
             self._mode.sessions.end_idle()
 
+    async def _report_ready(self) -> None:
+        try:
+            await self.upstreams.first_start()
+            await in_thread(self._on_ready)
+        except MoonboxError as problem:
+            log.warning("interrupted runs are not continued: %s", problem)
+
     async def _refresh_files(self) -> None:
         while self._refresh is not None:
             await asyncio.sleep(_REFRESH_SECONDS)
@@ -245,6 +254,7 @@ class UpstreamStarter:
         self._upstreams = upstreams
         self._settings = settings
         self._wait_until: float | None = None
+        self._begun = asyncio.Event()
         self._latest: Request | None = None
 
     async def __call__(self, ctx: Request, call_next: CallNext) -> HandlerResult:
@@ -270,6 +280,12 @@ class UpstreamStarter:
         """Give servers that are still starting some time, counted from the first request."""
         await self._upstreams.async_wait(self._seconds_left())
 
+    async def first_start(self) -> None:
+        """Wait until each server is ready or could not be started: over stdio, the first request starts them."""
+        if self._upstreams:
+            await self._begun.wait()
+        await self._upstreams.async_wait_until_started()
+
     async def wait_for_offers(self) -> None:
         """The same for their prompts and resources."""
         await self._upstreams.wait_for_offers(self._seconds_left())
@@ -284,6 +300,7 @@ class UpstreamStarter:
     async def _start(self, features: ClientFeatures) -> None:
         self._wait_until = time.monotonic() + self._settings.start_wait
         await self._upstreams.start_here(features)
+        self._begun.set()
 
     def _standalone_caller(self) -> OpenCall | None:
         """The client of the latest request, outside of any call: over stdio there is only one."""

@@ -126,6 +126,17 @@ class Upstreams:
         """The same, awaited."""
         return await self._wait_for([upstream.settled for upstream in self._upstreams.values()], seconds)
 
+    def wait_until_started(self) -> None:
+        """Wait until each server is ready, or its first attempt to start has failed or taken its `start_timeout`."""
+        if self._home is not None and not self._home.is_closed():
+            wait_on_loop(self._home, self.async_wait_until_started())
+
+    async def async_wait_until_started(self) -> None:
+        """The same, awaited."""
+        if self._home is not None and not self._home.is_closed():
+            for upstream in self._upstreams.values():
+                await self._at_home(upstream.first_start())
+
     async def wait_for_offers(self, seconds: float) -> None:
         """Wait until the prompts and resources of each server are known, or cannot be for now."""
         await self._wait_for([upstream.catalog.offers_known for upstream in self._upstreams.values()], seconds)

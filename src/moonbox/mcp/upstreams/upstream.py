@@ -118,6 +118,11 @@ class Upstream:
         self._set_state("idle" if lazy else "starting")
         return asyncio.get_running_loop().create_task(self._supervise(lazy))
 
+    async def first_start(self) -> None:
+        """Wait until it is not being started for the first time, also where its tools are known from an earlier run."""
+        while self.status.state == "starting":
+            await self._status_changed.wait()
+
     async def _supervise(self, lazy: bool) -> None:
         """Keep the server running until this is cancelled."""
         if self.catalog.known:  # its tools are listed already, so that waiting for the list comes first
