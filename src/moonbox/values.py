@@ -33,7 +33,7 @@ from itertools import chain, islice
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, msgpack
+from msgspec import UNSET, Struct, msgpack
 
 from moonbox.errors import ConversionError
 
@@ -83,22 +83,17 @@ class ValueLimits(Struct, frozen=True, kw_only=True):
 _WIDE = ValueLimits()
 
 
-class Packed:
+class Packed(Struct, eq=False):
     """A plain value as MessagePack; `value` is decoded when it is first read."""
 
-    __slots__ = ("_value", "data")
-    _value: Any
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
+    data: bytes
+    _value: Any = UNSET
 
     @property
     def value(self) -> Any:
-        try:
-            return self._value
-        except AttributeError:
+        if self._value is UNSET:
             self._value = _decode(self.data)
-            return self._value
+        return self._value
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Packed) and self.value == other.value

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Limits, Pause, Run, Sandbox, Tool
-from moonbox.runs.slots import MOST_LEFT
+from moonbox.runs.call_entry import MOST_LEFT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -49,8 +49,7 @@ class AwaitingExecutor:
         if entry.only_computes:
             return call()
         assert entry.running is not None
-        entry.running.hold()
-        result = await in_thread(call, start=self._threads.submit, ended=entry.running.let_go)
+        result = await in_thread(call, start=self._threads.submit, ended=entry.running.hold(entry))
         return await result if inspect.isawaitable(result) else result
 
     async def settle(self, value: Any) -> Any:

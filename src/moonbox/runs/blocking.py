@@ -67,8 +67,7 @@ class BlockingExecutor:
         result = call()
         if is_async or (type(result) not in ORDINARY and _is_awaitable(result)):
             assert entry.running is not None
-            entry.running.hold()
-            return self._result(result, entry, entry.running.let_go)
+            return self._result(result, entry, entry.running.hold(entry))
         return result
 
     async def settle(self, value: Any) -> Any:
@@ -241,12 +240,13 @@ class BlockingDriver:
         while lone is not None:
             entry = lone
             result = run_to_end(execution.calls.perform(entry, execution.record, executor))
-            self._done.append((entry, result))
             if not drives or not self._owner.acquire(blocking=False):
+                self._done.append((entry, result))
                 self._link.wake()  # the driving thread takes the result
                 return None
             try:
                 with self._link:
+                    execution.answer(entry, *result)
                     lone = self._until_lone_call()
             except BaseException as raised:  # noqa: BLE001 - the caller's thread raises it
                 self._problem, lone = raised, None
@@ -266,7 +266,7 @@ class BlockingDriver:
                 continue  # that may be the end: a person has declined the script
             if execution.interrupted:
                 execution.stop(REASON_CANCELLED, monotonic())
-            if starting and not execution.stopping and execution.calls.only_computes(starting[0]):
+            if starting and not execution.stopping and starting[0].only_computes:
                 self._perform_here(starting.popleft())
                 continue
             if len(starting) == 1 == len(opened) and not execution.stopping:

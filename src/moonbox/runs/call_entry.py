@@ -1,7 +1,9 @@
-"""CallEntry: one call of a run, from its arrival to its answer."""
+"""One call of a run, from its arrival to its answer, and the calls of a Sandbox whose tools have not ended."""
 
 from __future__ import annotations
 
+from functools import partial
+from threading import Lock
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from moonbox.runs.allowances import Allowance
     from moonbox.runs.decisions import Answer, Decision, ToolCall
     from moonbox.runs.recording import RecordedAnswer
-    from moonbox.runs.slots import RunningCall
+    from moonbox.runs.slots import Slots
     from moonbox.values import Packed
 
     CallResult = tuple[CallStatus, Packed | None, ToolError | None]
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 
 APPROVALS = {"allow": "allowed", "always": "always", "edit": "edited", "deny": "denied"}
+MOST_LEFT = 64
+"""So many calls of a Sandbox may still run after their runs gave them up; then no other call is made."""
 _LONGEST_NAME, _LONGEST_REASON = 200, 2_000
 
 
@@ -58,8 +62,12 @@ class CallEntry:
     """On the monotonic clock: since when it waits for a person whose answer can come through the journal."""
     obstacle = ""
     """What it waits for before its tool can start."""
-    running: RunningCall | None = None
-    """Held by what performs it, until that has ended."""
+    running: RunningCalls | None = None
+    """Where it is held by what performs it, until that has ended."""
+    holders = 0
+    """How many hold it there."""
+    slots: Slots | None = None
+    """It has one of these, which it leaves when its tool has ended."""
     span: CallSpan | None = None
     spent: dict[str, Any] | None = None
     """What the tool reported that it spent."""
@@ -96,7 +104,8 @@ class CallEntry:
         self.given = given
         """The arguments as the script gave them."""
         space, _, self.tool = target.partition(".")
-        self.arguments: Any = given[0] if space == "tools" and _are_named(given) else given
+        named = space == "tools" and len(given) == 1 and type(given[0]) is dict and set(map(type, given[0])) <= {str}
+        self.arguments: Any = given[0] if named else given
         """By name: as the script gave them until they are bound, then with defaults; a list if they have no names."""
         self.index = index
         self.batch = batch
@@ -192,11 +201,6 @@ def tool_error(failed: CallError | Answer) -> ToolError:
     return ToolError(failed.message, code=failed.code, retryable=failed.retryable, data=failed.data, detail=detail)
 
 
-def _are_named(arguments: list[Any]) -> bool:
-    """Whether a call was given one table of named arguments."""
-    return len(arguments) == 1 and type(arguments[0]) is dict and set(map(type, arguments[0])) <= {str}
-
-
 def failure(error: ToolError) -> CallResult:
     """The result of a call that failed."""
     if isinstance(error, Denied):
@@ -207,3 +211,51 @@ def failure(error: ToolError) -> CallResult:
 def call_key(run_id: str, call: int) -> str:
     """The idempotency key of a call: the same for every try of one call, and of no other."""
     return f"{run_id}-{call}"
+
+
+class RunningCalls:
+    """Calls whose tools have not ended. Those that their runs no longer wait for are counted and bounded.
+
+    A call is held by its own path, and by the thread or task that its tool runs in, which may be for long after its
+    caller has given up. When the last of them lets it go, it leaves its slot.
+    """
+
+    def __init__(self, most_left: int = MOST_LEFT) -> None:
+        self._lock = Lock()  # guards the holders of each call
+        self._entries: set[CallEntry] = set()
+        self._most_left = most_left
+
+    def enter(self, entry: CallEntry) -> None:
+        """A call begins; raises ToolError where too many have been left behind."""
+        if len(self._entries) >= self._most_left and self._left() >= self._most_left:
+            raise ToolError(
+                f"{self._most_left} earlier calls timed out or were given up, and their tools are still running; "
+                "no other call is made until some of them have ended",
+                code="busy",
+                retryable=True,
+            )
+        entry.running, entry.holders = self, 1
+        self._entries.add(entry)  # atomic, as `discard` and the copy below
+
+    def hold(self, entry: CallEntry) -> Callable[[], None]:
+        """Hold the call besides its own path, until what this returns is called."""
+        with self._lock:
+            entry.holders += 1
+        return partial(self.let_go, entry)
+
+    def let_go(self, entry: CallEntry) -> None:
+        """One of its holders is done."""
+        with self._lock:
+            entry.holders -= 1
+            if entry.holders:
+                return
+        self._entries.discard(entry)
+        if entry.slots is not None:
+            entry.slots.leave()
+
+    def all_left(self, slots: Slots) -> bool:
+        """Whether every slot is held by a call that its run no longer waits for."""
+        return self._left(slots) >= slots.most
+
+    def _left(self, slots: Slots | None = None) -> int:
+        return sum(entry.left for entry in self._entries.copy() if slots is None or entry.slots is slots)

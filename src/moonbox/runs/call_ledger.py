@@ -127,6 +127,8 @@ class CallLedger:
         )
         entries.append(entry)
         self.open[call_id] = entry
+        tool = self._record.calls.toolbox.by_name.get(entry.tool) if target.startswith("tools.") else None
+        entry.only_computes = tool is not None and not tool.thread
         if self._telemetry is not None and self._span is not None:
             calls = self._record.calls
             known = entry.tool in calls.toolbox or entry.tool in calls.additions.functions
@@ -183,7 +185,10 @@ class CallLedger:
         if journal is not None:
             journal.answered(replies, self._answered)
         if self._record.native:
-            payload = _encode([(call, ok, Raw(packed.data)) for call, ok, packed in replies])
+            ready: list[tuple[int, bool, Raw]] = []
+            for call, ok, packed in replies:
+                ready.append((call, ok, Raw(packed.data)))
+            payload = _encode(ready)
         else:
             payload = marshal.dumps([(call, ok, packed.value) for call, ok, packed in replies])
         frame, self.is_answered = protocol.HEADER.pack(protocol.ANSWERS, len(payload)) + payload, True

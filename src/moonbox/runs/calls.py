@@ -7,7 +7,7 @@ suspends, so that `run_to_end` drives it from an ordinary thread; the asyncio on
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from time import monotonic, time
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import TypeVar
 
+    from moonbox.failures import Failures
     from moonbox.languages.registry import Language
     from moonbox.limits import Limits
     from moonbox.retry import Retry
@@ -116,11 +117,6 @@ class CallPath:
         search = tools.search(self.toolbox)
         return Docs(self.toolbox, self.additions.docs, self.language.name, tools.learned, search=search)
 
-    def only_computes(self, entry: CallEntry) -> bool:
-        """Whether the call is of a tool that needs no thread of its own."""
-        tool = self.toolbox.get(entry.tool) if entry.target.startswith("tools.") else None
-        return tool is not None and not tool.thread
-
     def prepare(self, entry: CallEntry) -> Tool | AddedFunction:
         """Resolve and validate; ToolError says what is wrong."""
         space, _, name = entry.target.partition(".")
@@ -128,7 +124,7 @@ class CallPath:
             return self.additions.functions[name]
         if space != "tools":
             raise ArgumentError(f"there is no function '{name}'", code="unknown_function")
-        tool = self.toolbox.resolve(name)
+        tool = self.toolbox.by_name.get(name) or self.toolbox.resolve(name)
         entry.tool, entry.only_computes = tool.path, not tool.thread
         given = with_addresses(entry.given, tool) if self.media.kept else entry.given
         try:
@@ -141,7 +137,7 @@ class CallPath:
     async def perform(self, entry: CallEntry, run: RunRecord, executor: Executor) -> CallResult:
         """Carry a call out; whatever goes wrong on the way is in the result."""
         services = self._services
-        records, running = services.records, None
+        records = services.records
         token = ACTIVE_STORE.set(self.media)
         try:
             try:
@@ -149,7 +145,7 @@ class CallPath:
                     await self._decide(entry.question, entry, run, executor)
                     return "ok", None, None
                 target = self.prepare(entry)
-                running = entry.running = services.running_calls.enter(entry)
+                services.running_calls.enter(entry)
                 packed = await self._call(target, entry, run, executor)
                 entry.ended = monotonic()
                 if records.secrets is not None and (not isinstance(target, AddedFunction) or target.cleaned):
@@ -166,9 +162,8 @@ class CallPath:
                 await self._write_end(result, entry, run, executor)
             return result
         finally:
-            if running is not None:
-                entry.running = None  # no cycle is left for the garbage collector
-                running.let_go()
+            if entry.running is not None:
+                entry.running.let_go(entry)
             ACTIVE_STORE.reset(token)
 
     def _codes(self, entry: CallEntry) -> Mapping[type[BaseException], str]:
@@ -210,15 +205,14 @@ class CallPath:
             answer = await self._admit(tool, entry, run, executor)
             if answer is not None:
                 return self._packed(answer.result, tool)
-        call, is_async = self._invocation(target, entry, run)
-        entry.begin(None if tool is None else tool.timeout)
-        CLOCK.set(run.clock)
         if tool is None:
-            return self._packed(await self._invoke(call, entry, run, executor, is_async))
+            return self._packed(await self._invoke(target, entry, run, executor))
+        failures = tool.failures or self._settings.failures
         if tool.retry is None:
-            packed = self._converted(await self._invoke(call, entry, run, executor, is_async), tool, run)
+            result = await self._invoke(tool, entry, run, executor)
+            packed = convert(result, tool, self.value_limits, failures, run.note)
         else:
-            packed = await self._tried(tool, tool.retry, call, entry, run, executor)
+            packed = await self._tried(tool, tool.retry, failures, entry, run, executor)
         tools = self._services.tools
         if tools.learned.is_due(tool.path):
             tools.learn(tool, packed, self._services.records, scripted=not self._direct)
@@ -231,12 +225,8 @@ class CallPath:
                     raise UsageError(f"after(call) must return None or call.with_result(…), not {changed!r}")
         return packed
 
-    def _converted(self, result: Any, tool: Tool, run: RunRecord) -> Packed:
-        failures = tool.failures or self._settings.failures
-        return convert(result, tool, self.value_limits, failures, lambda text: run.note(text, tool.path))
-
     async def _tried(
-        self, tool: Tool, retry: Retry, call: Callable[[], Any], entry: CallEntry, run: RunRecord, executor: Executor
+        self, tool: Tool, retry: Retry, failures: Failures, entry: CallEntry, run: RunRecord, executor: Executor
     ) -> Packed:
         """Invoke the tool, and again where it fails for a moment and the run has the time."""
         tries: list[Try] = []
@@ -244,7 +234,8 @@ class CallPath:
             began, since = time(), monotonic()
             failed: ToolError | None = None
             try:
-                packed = self._converted(await self._invoke(call, entry, run, executor, tool.is_async), tool, run)
+                result = await self._invoke(tool, entry, run, executor)
+                packed = convert(result, tool, self.value_limits, failures, run.note)
             except Exception as problem:
                 if executor.is_cancelled(problem) or isinstance(problem, Contained):
                     raise
@@ -280,45 +271,23 @@ class CallPath:
             await self._wait_for_slot(tool, tool.max_concurrency, entry, executor)
         return None
 
-    def _invocation(
-        self, target: Tool | AddedFunction, entry: CallEntry, run: RunRecord
-    ) -> tuple[Callable[[], Any], bool]:
-        """What calls the function, and whether that gives an awaitable."""
-        arguments, first = entry.arguments, self._first
-        if isinstance(target, AddedFunction):
-            from inspect import iscoroutinefunction  # slow to load
-
-            function = target.call
-            if (
-                self._services.records.redactor is not None
-            ):  # fields are redacted by their names, so that the record needs them
-                entry.arguments = named_arguments(function, arguments)
-            return lambda: function(*arguments), iscoroutinefunction(function)
-        context = None
-        if target.plan.injected:
-            context = Context(
-                run_id=run.id,
-                repl_id=run.repl_id,
-                tool=target.path,
-                index=entry.index,
-                idempotency_key=call_key(run.id, entry.id),
-                extra=run.context,
-                cancelled=lambda: entry.left,
-                labels=run.labels,
-                report=entry.report,
-            )
-        if self.media.kept:
-            arguments = with_contents(arguments, target, self.media)
-        if target.placement == "node" and (cluster := self._services.cluster) is not None:
-            from moonbox.cluster.node_tools import call_on_node
-
-            return lambda: call_on_node(target, arguments, context, cluster, self.value_limits), False
-        return lambda: target.invoke(arguments, context, first_index=first), target.is_async
-
-    async def _invoke(
-        self, call: Callable[[], Any], entry: CallEntry, run: RunRecord, executor: Executor, is_async: bool
-    ) -> Any:
+    async def _invoke(self, target: Tool | AddedFunction, entry: CallEntry, run: RunRecord, executor: Executor) -> Any:
         """Write the call down where the trail is durable, then invoke. Writing may wait: not on an event loop."""
+        if isinstance(target, AddedFunction):
+            call, is_async, timeout = *self._added(target, entry), None
+        else:
+            context = self._context(target, entry, run) if target.plan.injected else None
+            arguments = with_contents(entry.arguments, target, self.media) if self.media.kept else entry.arguments
+            call, is_async = partial(target.invoke, arguments, context, first_index=self._first), target.is_async
+            timeout = target.timeout
+            if target.placement == "node" and (cluster := self._services.cluster) is not None:
+                from moonbox.cluster.node_tools import call_on_node
+
+                call = partial(call_on_node, target, arguments, context, cluster, self.value_limits)
+                is_async = False
+        if entry.began is None:  # else it is tried again
+            entry.begin(timeout)
+        CLOCK.set(run.clock)
         intents, most = run.intents, self.limits.max_array
 
         def write_and_call() -> Any:
@@ -337,6 +306,29 @@ class CallPath:
         if intents is not None:
             await executor.invoke(lambda: intents.start(entry, run.head), entry, is_async=False)
         return await executor.invoke(call, entry, is_async=True)
+
+    def _added(self, function: AddedFunction, entry: CallEntry) -> tuple[Callable[[], Any], bool]:
+        """What calls a function that the caller added, and whether that gives an awaitable."""
+        from inspect import iscoroutinefunction  # slow to load
+
+        call = partial(function.call, *entry.arguments)
+        if self._services.records.redactor is not None:  # which hides fields by their names: the record needs them
+            entry.arguments = named_arguments(function.call, entry.arguments)
+        return call, iscoroutinefunction(function.call)
+
+    @staticmethod
+    def _context(tool: Tool, entry: CallEntry, run: RunRecord) -> Context:
+        return Context(
+            run_id=run.id,
+            repl_id=run.repl_id,
+            tool=tool.path,
+            index=entry.index,
+            idempotency_key=call_key(run.id, entry.id),
+            extra=run.context,
+            cancelled=lambda: entry.left,
+            labels=run.labels,
+            report=entry.report,
+        )
 
     async def _write_end(self, result: CallResult, entry: CallEntry, run: RunRecord, executor: Executor) -> None:
         """Write down what came of a call, unless it was refused before anything could begin."""
@@ -432,8 +424,7 @@ class CallPath:
                 )
                 entry.deadline = monotonic() + tool.timeout
             await executor.wait(slots, future, entry)
-        assert entry.running is not None
-        entry.running.slots = slots
+        entry.slots = slots
 
     def _bound(self, arguments: Any, tool: Tool) -> dict[str, Any]:
         """The arguments by name, validated, with defaults."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+from moonbox.runs.call_entry import RunningCalls
 from moonbox.runs.intents import Intents, writing
-from moonbox.runs.slots import RunningCalls
 from moonbox.schema.learned import is_vague
 from moonbox.threads import LoopThread, Threads
 from moonbox.values import pack

@@ -8,16 +8,11 @@ from contextlib import asynccontextmanager, contextmanager
 from os import getpid
 from typing import TYPE_CHECKING
 
-from moonbox.errors import ClosedError, ToolError, UsageError
+from moonbox.errors import ClosedError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from concurrent.futures import Future
-
-    from moonbox.runs.call_entry import CallEntry
-
-MOST_LEFT = 64
-"""So many calls of a Sandbox may still run after their runs gave them up; then no other call is made."""
 
 
 class Slots:
@@ -168,62 +163,3 @@ class Turns(Slots):
         if self.closed:  # while we waited
             self.leave()
             raise ClosedError("the Repl is closed")
-
-
-class RunningCalls:
-    """Calls whose tools have not ended. Those that their runs no longer wait for are counted and bounded."""
-
-    def __init__(self, most_left: int = MOST_LEFT) -> None:
-        self.lock = threading.Lock()
-        """Guards the holders of each call."""
-        self.calls: set[RunningCall] = set()
-        self._most_left = most_left
-
-    def enter(self, entry: CallEntry) -> RunningCall:
-        """A call begins; raises ToolError where too many have been left behind."""
-        if len(self.calls) >= self._most_left and self._left() >= self._most_left:
-            raise ToolError(
-                f"{self._most_left} earlier calls timed out or were given up, and their tools are still running; "
-                "no other call is made until some of them have ended",
-                code="busy",
-                retryable=True,
-            )
-        call = RunningCall(self, entry)
-        self.calls.add(call)  # atomic, as `discard` and the copy below
-        return call
-
-    def all_left(self, slots: Slots) -> bool:
-        """Whether every slot is held by a call that its run no longer waits for."""
-        return self._left(slots) >= slots.most
-
-    def _left(self, slots: Slots | None = None) -> int:
-        return sum(call.entry.left for call in self.calls.copy() if slots is None or call.slots is slots)
-
-
-class RunningCall:
-    """One call until its tool has ended, which may be long after its caller has given up. It then frees its slot.
-
-    It is held by what performs the call: the call's own path, and the thread or task that its tool runs in.
-    """
-
-    __slots__ = ("_all", "_holders", "entry", "slots")
-
-    def __init__(self, calls: RunningCalls, entry: CallEntry) -> None:
-        self._all = calls
-        self._holders = 1
-        self.entry = entry
-        self.slots: Slots | None = None
-
-    def hold(self) -> None:
-        with self._all.lock:
-            self._holders += 1
-
-    def let_go(self) -> None:
-        """One of its holders is done; the call has ended when the last of them is."""
-        with self._all.lock:
-            self._holders -= 1
-            if self._holders:
-                return
-        self._all.calls.discard(self)
-        if self.slots is not None:
-            self.slots.leave()

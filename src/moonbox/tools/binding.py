@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
+_UNCHANGED = frozenset({str, int, bool})
+"""The types of values that coercion never changes."""
+
+
 def named_by(order: Sequence[str], table: Mapping[Any, Any]) -> dict[Any, Any]:
     """Positions, counted from 1, replaced by names as far as these go and are not taken."""
     named: dict[Any, Any] = {}
@@ -83,9 +87,9 @@ class Binder:
         """A dict with defaults filled in that fits the schema; raises ArgumentError with every problem."""
         try:
             named = self._name(arguments, tool, is_json_call)
-            coerce = self._coerce
+            coerce = None if _UNCHANGED.issuperset(map(type, named.values())) else self._coerce
             changed = coerce(named) if coerce is not None else named
-            bound = self._filled(changed)
+            bound = self._filled(changed) if self._defaults else changed
             if self._is_valid(bound):
                 return bound
             # Coercion guesses at the branch of a union that was meant; what fits as it came is taken as it came.
@@ -194,19 +198,18 @@ class Binder:
         """Named arguments from whatever came."""
         if arguments is None:
             return {}
-        if type(arguments) is not list and not isinstance(arguments, list | tuple):
-            if isinstance(arguments, Mapping):
-                return self._place(arguments, tool)
+        if isinstance(arguments, list | tuple) and len(arguments) == 1 and isinstance(arguments[0], dict):
+            arguments = arguments[0]
+        if type(arguments) is dict or isinstance(arguments, Mapping):
+            return dict(arguments) if set(map(type, arguments)) <= {str} else self._place(arguments, tool)
+        if not isinstance(arguments, list | tuple):
             raise self.error([f"expected named arguments or an array of them, got {short(arguments)}"], tool)
         values: Sequence[Any] = arguments
-        if len(values) == 1 and isinstance(values[0], list | dict):
-            table = values[0]
-            if isinstance(table, dict):
-                return self._place(table, tool)
-            if not table:
+        if len(values) == 1 and isinstance(values[0], list):
+            if not values[0]:
                 return {}
             if is_json_call or not self._takes_array_first:
-                values = table
+                values = values[0]
         values = self.gathered(values)
         if len(values) <= len(self.order):
             return dict(zip(self.order, values, strict=False))
@@ -220,8 +223,6 @@ class Binder:
 
     def _place(self, table: Mapping[Any, Any], tool: str) -> dict[str, Any]:
         """Integer keys, counted from 1, replaced by the names of the parameters in those positions."""
-        if set(map(type, table)) <= {str}:
-            return dict(table)
         for name in table:
             if type(name) is not int and not isinstance(name, str):
                 raise self.error([f"expected the name of a parameter, got {short(name)}"], tool)
@@ -252,18 +253,15 @@ class Binder:
     def _is_valid(self, bound: dict[str, Any]) -> bool:
         """Whether the validator accepts exactly this; what it cannot judge is not valid."""
         try:
-            if self.typed:
-                return self._is_valid_typed(bound)
-            return bool(self.validator.is_valid(bound if is_json(bound) else json_form(bound, self.accepted)))
+            judged = bound if self.typed or is_json(bound) else json_form(bound, self.accepted)
+            return bool(self.validator.is_valid(judged))
         except (NotJson, ValueError, TypeError):
-            return False
-
-    def _is_valid_typed(self, bound: dict[str, Any]) -> bool:
-        """The same for a function with types of its own, which judge the values that JSON cannot express."""
-        try:
-            return bool(self.validator.is_valid(bound))
-        except (ValueError, TypeError):
+            if not self.typed:
+                return False
+        try:  # the function's own types judge the values that JSON cannot express
             return not self._found(bound, 0) and bool(self.validator.is_valid(stand_in(bound)))
+        except (ValueError, TypeError):
+            return False
 
     def _problems(self, bound: dict[str, Any], first_index: int) -> list[str]:
         """Why the arguments are not valid, in words; never empty."""

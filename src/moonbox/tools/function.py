@@ -157,6 +157,8 @@ class CallPlan:
     """Parameters that must be passed by position, in order."""
     spread: str | None = None
     """The `*args` parameter."""
+    by_name: Callable[[Any], dict[str, Any]] | None = None
+    """All that most functions need: pydantic's conversion, which gives their arguments by name."""
 
     @property
     def takes_context(self) -> bool:
@@ -223,7 +225,8 @@ def plan_call(parameters: tuple[FunctionParameter, ...], converter: Converter | 
     spread = next((item.name for item in parameters if item.kind is Python.VAR_POSITIONAL), None)
     kinds = (Python.POSITIONAL_ONLY, *([Python.POSITIONAL_OR_KEYWORD] if spread is not None else []))
     positional = tuple(item for item in parameters if item.kind in kinds)
-    return CallPlan(converter, injected, positional, spread)
+    is_simple = not (injected or positional or spread or converter.hashed or converter.has_rest)
+    return CallPlan(converter, injected, positional, spread, converter.validate if is_simple else None)
 
 
 def _injected_key(annotation: Any, name: str) -> str | None:

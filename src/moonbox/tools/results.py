@@ -115,7 +115,7 @@ def convert(
     tool: Tool | None,
     limits: ValueLimits,
     failures: Failures = "return",
-    note: Callable[[str], None] = lambda text: None,
+    note: Callable[[str, str], None] = lambda text, tool: None,
 ) -> Packed:
     """What a tool returned, as it goes to the script; raises ToolError with code `result_too_large` or `bad_result`.
 
@@ -135,7 +135,7 @@ def convert(
         if schema is not None and tool is not None:
             unchecked = schema.check(packed.value) if tool.validate_result else None
             if (remark := unchecked or schema.other_type(given)) is not None:
-                note(remark)
+                note(remark, tool.path)
         if failures == "raise":
             raise_failure(packed, name)
         return packed

@@ -262,7 +262,13 @@ class Tool(Generic[P, R]):
 
     def invoke(self, bound: dict[str, Any], context: Context | None = None, *, first_index: int = 0) -> Any:
         """Call with what `bind` returned; an asynchronous tool gives an awaitable."""
-        args, kwargs = self.plan.arguments(bound, context, self.path, self.binder, first_index)
+        by_name, args = self.plan.by_name, list[Any]()
+        try:
+            kwargs = None if by_name is None else by_name(bound)
+        except ValueError:  # below it is explained, or converted in another way
+            kwargs = None
+        if kwargs is None:
+            args, kwargs = self.plan.arguments(bound, context, self.path, self.binder, first_index)
         return self.call(*args, **kwargs)
 
     def convert_result(self, value: Any, limits: ValueLimits | None = None) -> Any:

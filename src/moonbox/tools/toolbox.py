@@ -70,6 +70,8 @@ class Toolbox:
         self.revision: int = 0
         """Grows with every change."""
         self._contents = _Contents({}, {}, {})
+        self.by_name: Mapping[str, Tool] = {}
+        """The tools by their paths and by their aliases, as `resolve` finds them; another object after each change."""
         if added := list(_tools(tools, None)):
             self._change(lambda entries: [*entries, *added])
 
@@ -295,6 +297,7 @@ class Toolbox:
                 tools = {path: found if isinstance(found, Tool) else tool for path, tool, found in seen if found}
             names = aliases(tools)
             self._contents = _Contents(tools, names, {alias: tools[path] for path, alias in names.items()})
+            self.by_name = {**self._contents.by_alias, **tools}
             self.revision += 1  # last: code that reads it before the contents gets contents that are not older
         # Outside the lock: a listener may be another toolbox, whose own lock is held by someone who waits for this one.
         for listener in tuple(self._listeners):
