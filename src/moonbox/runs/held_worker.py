@@ -9,6 +9,7 @@ from moonbox.errors import ClosedError, WorkerError
 from moonbox.runs.environment import describe_environment
 from moonbox.worker import protocol
 from moonbox.worker.encoding import Decoder, read_done
+from moonbox.worker.link import Gone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +27,14 @@ _FRAME_SLACK = 1 << 20
 _ANSWER_SECONDS = 10.0
 _MOST_FINDINGS, _DEEPEST_FINDING = 10_000, 8  # elements of the answer; levels of them
 _MOST_GLOBALS = 200_000  # elements of the answer; the engine names at most 10 000 globals
+
+
+class Lost(WorkerError):
+    """The worker was lost while it was asked something."""
+
+
+class Ended(Lost):
+    """It has ended."""
 
 
 class HeldWorker:
@@ -92,6 +101,13 @@ class HeldWorker:
         return self._ask(lambda link: self.update(link, toolbox, additions, limits) + script, _checked)
 
     def _ask(self, request: Callable[[Link], bytes], read: Callable[[tuple[int, bytes]], _Answer]) -> _Answer:
+        """The worker's answer; that of another one where this one has ended, which may have had its own reason."""
+        try:
+            return self._ask_one(request, read)
+        except Ended:
+            return self._ask_one(request, read)
+
+    def _ask_one(self, request: Callable[[Link], bytes], read: Callable[[tuple[int, bytes]], _Answer]) -> _Answer:
         deadline = monotonic() + _ANSWER_SECONDS
         link = self.acquire()
         try:
@@ -100,11 +116,12 @@ class HeldWorker:
                 while frame is None and monotonic() < deadline:  # woken by a tool of an earlier run
                     frame = link.receive(deadline)
             if frame is None:
-                raise WorkerError("the worker did not answer")
+                raise WorkerError(f"it did not answer within {_ANSWER_SECONDS:g} seconds")
             return read(frame)
         except (WorkerError, ValueError, TypeError) as problem:
             self._bury(link)
-            raise WorkerError(f"the worker was lost: {problem}") from None
+            lost = Ended if isinstance(problem, Gone) else Lost
+            raise lost(f"the worker was lost: {problem}") from None
 
     def lose(self) -> None:
         """The worker is gone, and with it the script's state."""

@@ -11,6 +11,7 @@ from moonbox.check.checker import Checker, refusal
 from moonbox.findings import Finding
 from moonbox.languages.registry import EngineError
 from moonbox.runs.environment import GLOBAL_TOOLS
+from moonbox.runs.held_worker import Lost
 from moonbox.worker.protocol import chunk_name
 
 if TYPE_CHECKING:
@@ -161,7 +162,10 @@ def engine_findings(source: str, worker: HeldWorker, calls: CallPath, additions:
     data, limits = source.encode("utf-8", "replace"), calls.limits
     if len(data) > limits.max_source:
         return ()
-    report = worker.check(data, calls.toolbox, additions, limits)
+    try:
+        report = worker.check(data, calls.toolbox, additions, limits)
+    except Lost as lost:
+        return (Finding("error", f"the engine cannot read the script: {lost}", 1),)
     if report.kind == "ok":
         return ()
     problem = EngineError.from_report(report.kind, report.message, limit=report.limit, extra=report.extra)

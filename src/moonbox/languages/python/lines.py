@@ -9,6 +9,7 @@ error takes the note; `raise` in the handler puts it back. `except ToolError` as
 from __future__ import annotations
 
 import ast
+from array import array
 
 TYPE_CHECKING = False  # see worker/protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
@@ -35,14 +36,28 @@ class Places:
         """A line and a column, counted in bytes from 0, after which that line has so many more."""
         self._changed: ast.Module | None = None
         self._origins: dict[tuple[int, int], tuple[int, int]] = {}
+        self._lines = array("I")
 
     def put(self, changed: ast.Module) -> None:
         """Take the text of a tree, whose nodes have the places of the original."""
         self.text = ast.unparse(changed)
         self.tree, self._changed = ast.parse(self.text), changed
 
+    def settle(self) -> None:
+        """Forget the texts and trees, which take much: of scripts that have run, only lines are asked."""
+        if self._changed is not None:
+            origins = dict(_pairs(self._changed, self.tree))
+            first = {line: old for (line, _), (old, _) in origins.items()}
+            self._lines = array("I", (first.get(line, 0) for line in range(self.text.count("\n") + 2)))
+            self._origins = {at: old for at, old in origins.items() if old[0] != first[at[0]]}
+        self._changed = self.tree = None  # type: ignore[assignment]
+        self.text = self.source = ""
+
     def place(self, line: int, column: int) -> tuple[int, int | None]:
         """The line and column of the original, counted from 1; None where that column is not known."""
+        if not self.text:
+            old, _ = self._origins.get((line, column - 1), (0, 0))
+            return old or (self._lines[line] if line < len(self._lines) else 0) or line, None
         at, from_, more = self.shift
         column = _bytes(self.text, line, column - 1)
         column -= more if line == at and column >= from_ + more else 0

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _MOST_ANSWERS = 100
+_MOST_TRIED = 1 << 20  # characters
 _UNLIMITED, _SIGKILL = 2**31 - 1, 9
 _CHECKER, _CHECKED_FROM = 12 << 20, 16 << 20  # bytes: what the type checker holds; max_memory from which there is one
 _LEAST_TIME = 2  # seconds of timeout from which scripts are checked: a busy machine takes long for it
@@ -32,6 +33,8 @@ class MontySession:
         self._limits: Mapping[str, Any] = {}
         self._stubs: Mapping[str, str] = {}
         self._has_checker = False
+        self._aside: bytes | None = None  # the state before texts were tried out
+        self._tried = 0  # characters of them
         self.modules: dict[str, Any] = {}
         """What scripts can import beside Monty's own; it may change at any time."""
         self.paths: list[str] = []
@@ -50,22 +53,37 @@ class MontySession:
         """Begin with nothing defined."""
         self._limits, self._stubs = limits, stubs
         self._has_checker = bool(stubs) and limits["max_memory"] >= _CHECKED_FROM
+        self._aside, self._tried = None, 0
         self._check_out()
 
     def change_limits(self, limits: Mapping[str, Any]) -> None:
         """Go on with another timeout. Monty fixes it when a session begins: a dump, which names it, begins another."""
         before, self._limits = self._limits, limits
-        if before["timeout"] == limits["timeout"] or self.ended:
-            return
+        if before["timeout"] != limits["timeout"] and not self.ended:
+            self._begin_again()
+
+    def feed(self, text: str, **options: Any) -> Any:
+        if self._aside is not None:
+            self._begin_again()
+        return self._session.feed_start(text, **options)
+
+    def try_out(self, text: str, **options: Any) -> Any:
+        """Feed a text that does not stay, as every other does: Monty has it in memory as long as the session lasts."""
+        if self._tried > _MOST_TRIED:
+            self._begin_again()
+        self._aside = self._aside or self._session.dump()
+        self._tried += len(text)
+        return self._session.feed_start(text, **options)
+
+    def _begin_again(self) -> None:
+        """Another session with the state of this one, but for what was tried out."""
         try:
-            state = with_timeout(self._session.dump(), limits["timeout"])
+            state = with_timeout(self._aside or self._session.dump(), self._limits["timeout"])
+            self._aside, self._tried = None, 0
             self._check_out()
             self._session.load_session(state)
         except (self._monty.MontyError, RuntimeError, ValueError):
             self.kill()
-
-    def feed(self, text: str, **options: Any) -> Any:
-        return self._session.feed_start(text, **options)
 
     def abandon(self, step: Any) -> Any:
         """End a script that waits, with an error that `except Exception` does not catch; the error it ends with."""

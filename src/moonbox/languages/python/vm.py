@@ -22,7 +22,7 @@ from moonbox.languages.python.typed import certain_findings
 
 TYPE_CHECKING = False  # see worker/protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from moonbox.languages.engine import Wire
@@ -149,13 +149,11 @@ class MontyVM:
         """What Monty's parser and type checker say of a script. The line before it keeps it from running."""
         if self._session.ended:
             raise EngineLost
-        report = EngineReport()
-        script = rewrite(source.decode("utf-8", "replace"), self._calls.is_tool, self._ours, 0)
-        self._feeds.append((CHECKED, script))
-        self._chunk = CHECKED
+        report, self._chunk, self._reason, self._calls.refused = EngineReport(), CHECKED, 0, False
+        script = self._script = rewrite(source.decode("utf-8", "replace"), self._calls.is_tool, self._ours, 0)
         try:
-            self._session.abandon(self._session.feed(f"{_NEVER_SET}\n{script.text}", skip_type_check=True))
-            self._check_types(script)
+            self._session.abandon(self._session.try_out(f"{_NEVER_SET}\n{script.text}", skip_type_check=True))
+            self._check_types(script, self._session.try_out)
         except _WrongTypes as problem:
             self._report_types(report, problem)
         except self._monty.MontyCrashedError:
@@ -176,6 +174,8 @@ class MontyVM:
         began = time.thread_time()
         self._calls.begin(encoder)
         text = source.decode("utf-8", "replace")
+        if self._script is not None:
+            self._script.settle()
         script = self._script = rewrite(text, self._calls.is_tool, self._ours, number, self._names)
         try:
             value = self._execute(script, number, seed)
@@ -210,7 +210,7 @@ class MontyVM:
         return "output" if self._calls.refused else _REASONS.get(self._reason, "")
 
     def _execute(self, script: Rewritten, number: int, seed: int) -> Any:
-        self._check_types(script)
+        self._check_types(script, self._session.feed)
         self._remember(*(name for name in defined(script.source) if name not in self._inputs))
         for module in script.modules:
             self._feed(self._sources[module])
@@ -229,14 +229,14 @@ class MontyVM:
         for name in names[: _MOST_NAMES - len(self._names)]:
             self._names[name] = None
 
-    def _check_types(self, script: Rewritten) -> None:
+    def _check_types(self, script: Rewritten, feed: Callable[[str], Any]) -> None:
         """Raise what Monty's type checker finds that is certain to fail."""
         monty = self._monty
         if not (script.has_tools and self._session.checks_types):
             return
         try:
             imports = ", ".join(self._session.paths)
-            step = self._session.feed(f"{_NEVER_SET}; import {imports}\n{script.text}")
+            step = feed(f"{_NEVER_SET}; import {imports}\n{script.text}")
             while getattr(step, "function_name", None) == "import_stubs":  # of the modules
                 step = step.resume_auto()
             self._session.abandon(step)
@@ -250,6 +250,8 @@ class MontyVM:
             certain = [(line, at or 1, message) for line, at, message in places if line not in script.caught]
             if certain:
                 raise _WrongTypes(certain[:_MOST_FRAMES]) from None
+        except monty.MontyCrashedError:
+            raise
         except (monty.MontyError, RuntimeError):
             return  # the run says what is wrong
 
@@ -278,8 +280,11 @@ class MontyVM:
         return step.output
 
     def _fed(self, filename: str) -> tuple[str, Rewritten | None]:
+        """The chunk of the text with that name, "" of ours, and how it was rewritten."""
         at = filename.removeprefix("<python-input-").rstrip(">")
-        return self._feeds[int(at)] if at.isdigit() and int(at) < len(self._feeds) else ("", None)
+        if not at.isdigit():
+            return "", None
+        return self._feeds[int(at)] if int(at) < len(self._feeds) else (CHECKED, self._script)
 
     def _is_awaited(self, step: Any) -> bool:
         place, script = step.position, self._fed(step.position.filename)[1]
@@ -346,7 +351,8 @@ class MontyVM:
 
     def _noted(self, text: str) -> list[tuple[str, int, str]]:
         """Where the error was raised that a `try` has let through, and the calls that led to it; see lines.py."""
-        if self._script is None or not self._script.is_guarded or self._stop() or text.startswith((*_MEMORY, _TIME)):
+        unnoted = self._script is None or not self._script.is_guarded or self._chunk == CHECKED
+        if unnoted or self._stop() or text.startswith((*_MEMORY, _TIME)):
             return []
         try:
             kind, message, lines = self._feed("_noted_lines()")
