@@ -7,9 +7,10 @@ import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
 
+import { withMemory, withSharedMemory } from "./wasm.mjs";
+
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const dist = join(root, "dist");
-const FIRST_PAGES = 32; // the data, 1 MB of stack, and the prelude
 const python = process.env.PYTHON ?? [join(root, "../.venv/bin/python"), "python3"].find((path) => path === "python3" || existsSync(path));
 
 rmSync(dist, { recursive: true, force: true });
@@ -24,7 +25,6 @@ execFileSync(python, ["-m", "translate", translated], {
 const { version } = JSON.parse(languages);
 const own = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 if (own.version !== version) throw new Error(`package.json has version ${own.version}, the Python package ${version}`);
-writeFileSync(join(dist, "lua.wasm"), sharedMemory(readFileSync(join(root, "node_modules/wasmoon/dist/glue.wasm"))));
 copyFileSync(join(root, "src/isolate-service-worker.js"), join(dist, "isolate-service-worker.js"));
 copyFileSync(join(root, "../LICENSE"), join(root, "LICENSE"));
 const notices = ["wasmoon", "@noble/hashes"].map((name) => {
@@ -43,17 +43,22 @@ await build({
   ...common, entryPoints: { worker: join(root, "src/worker/main.ts") }, outdir: dist, format: "iife", minify: true,
 });
 for (const [name, platform] of [["index", "server"], ["browser", "browser"]]) {
-  await build({ ...common, entryPoints: { [name]: join(root, "src/index.ts") }, outdir: dist, format: "esm", minifyWhitespace: true, external: ["node:*"], plugins: [parts(platform)] });
+  await build({
+    ...common, entryPoints: { [name]: join(root, "src/index.ts") }, outdir: dist, format: "esm", minify: true, splitting: true,
+    chunkNames: `${name}-[name]-[hash]`, external: ["node:*"], plugins: [parts(platform)],
+  });
 }
 const worker = readFileSync(join(dist, "worker.js"), "utf8").replace(/\n\/\/# sourceMappingURL=.*/, "");
-const lua = readFileSync(join(dist, "lua.wasm"));
 const { prelude, ...given } = JSON.parse(languages);
+const lua = await luaModule(prelude);
+writeFileSync(join(dist, "lua.wasm"), lua);
 const { runtime } = given.languages.rhai;
 given.languages.rhai.runtime = true;
 // What a snapshot depends on: Lua, what is loaded into it, and the worker that holds it.
 const build_id = [languages, lua, worker].reduce((hash, part) => hash.update(part), createHash("sha256")).digest("hex").slice(0, 16);
-const bundle = JSON.stringify({ build: build_id, worker, wasm: lua.toString("base64"), prelude: await compiled(prelude, lua), ...given });
+const bundle = JSON.stringify({ build: build_id, worker, ...given });
 writeFileSync(join(dist, "languages.js"), `export default ${ascii(bundle)};\n`);
+writeFileSync(join(dist, "lua.js"), `export default "${lua.toString("base64")}";\n`);
 writeFileSync(join(dist, "rhai.js"), `export default ${ascii(JSON.stringify(runtime))};\n`);
 
 execFileSync(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", root], { stdio: "inherit" });
@@ -63,7 +68,7 @@ function parts(platform) {
   return {
     name: "parts",
     setup(own) {
-      own.onResolve({ filter: /^#(languages|rhai)$/ }, ({ path }) => ({ path: `./${path.slice(1)}.js`, external: true }));
+      own.onResolve({ filter: /^#(languages|lua|rhai)$/ }, ({ path }) => ({ path: `./${path.slice(1)}.js`, external: true }));
       own.onResolve({ filter: /^#python\// }, ({ path }) => ({ path: join(translated, path.slice("#python/".length)), sideEffects: false }));
       own.onResolve({ filter: /\/platform\/server\.js$/ }, () => ({ path: join(root, `src/platform/${platform}.ts`) }));
     },
@@ -75,46 +80,14 @@ function ascii(json) {
   return json.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** The files of the prelude as Lua's own code in base64: a worker that loads it starts in a fraction of the time. */
-async function compiled(prelude, lua) {
-  const outfile = join(root, "build/machine.mjs");
-  await build({ bundle: true, entryPoints: [join(root, "src/worker/machine.ts")], outfile, format: "esm", logLevel: "warning" });
-  const { Machine } = await import(pathToFileURL(outfile).href);
-  const machine = new Machine(await WebAssembly.compile(lua));
-  machine.open();
-  return Object.fromEntries(Object.entries(prelude).map(([name, source]) => {
-    machine.loadChunk("return string.dump(...)", "dump");
-    machine.loadChunk(source, `moonbox/${name}`);
-    machine.call(1, 1);
-    const code = Buffer.from(machine.toBytes(-1)).toString("base64");
-    machine.pop(1);
-    return [name, code];
-  }));
-}
-
-/** The module with its memory declared as shared, so that the host can interrupt a script from outside, and small at first. */
-function sharedMemory(bytes) {
-  let at = 8;
-  const number = () => {
-    let value = 0;
-    for (let shift = 0; ; shift += 7) {
-      const byte = bytes[at++];
-      value |= (byte & 127) << shift;
-      if (byte < 128) return value >>> 0;
-    }
-  };
-  while (at < bytes.length) {
-    const id = bytes[at++];
-    const end = number() + at;
-    if (id === 5) {
-      const flags = at + 1;
-      if (bytes[at] !== 1 || bytes[flags] !== 1) throw new Error("Lua's wasm module declares its memory in another way");
-      if (bytes[flags + 1] !== 0x80 || bytes[flags + 2] !== 0x02) throw new Error("Lua's wasm module declares another size");
-      bytes[flags] = 3;
-      bytes.set([0x80 | FIRST_PAGES, 0x00], flags + 1);
-      return bytes;
-    }
-    at = end;
-  }
-  throw new Error("Lua's wasm module has no memory");
+/** lua.wasm: Lua with the prelude in its memory. */
+async function luaModule(prelude) {
+  const outfile = join(root, "build/prepare.mjs");
+  await build({ bundle: true, entryPoints: [join(root, "src/worker/prepare.ts")], outfile, format: "esm", logLevel: "warning" });
+  const { check, PREPARED, prepare } = await import(pathToFileURL(outfile).href);
+  const lua = withSharedMemory(readFileSync(join(root, "node_modules/wasmoon/dist/glue.wasm")));
+  const { bytes, prepared } = prepare(await WebAssembly.compile(lua), prelude);
+  const made = withMemory(lua, bytes, PREPARED, prepared);
+  check(await WebAssembly.compile(made), prepared);
+  return made;
 }

@@ -66,10 +66,6 @@ interface Bundle {
   build: string;
   /** The worker's script. */
   worker: string;
-  /** lua.wasm in base64. */
-  wasm: string;
-  /** Lua's code in base64. */
-  prelude: Record<string, string>;
   languages: Record<string, Language>;
   limits: Record<string, Record<string, number | null>>;
   discovery: number;
@@ -100,16 +96,10 @@ export const tables = bundle.tables;
 export const openedBy = bundle.opened;
 export const LANGUAGES = bundle.languages;
 
-let code: Record<string, Uint8Array> | null = null;
-
-/** What is loaded into every Lua state first. */
-export function prelude(): Record<string, Uint8Array> {
-  return (code ??= Object.fromEntries(Object.entries(bundle.prelude).map(([name, text]) => [name, fromBase64(text)])));
-}
-
-/** Lua's wasm module. */
-export function wasm(): Uint8Array<ArrayBuffer> {
-  return fromBase64(bundle.wasm);
+/** Lua's wasm module, whose memory has the prelude; it is loaded when a worker is wanted. */
+export async function wasm(): Promise<Uint8Array<ArrayBuffer>> {
+  // @ts-ignore -- written by scripts/build.mjs beside the compiled file
+  return fromBase64(((await import("#lua")) as { default: string }).default);
 }
 
 /** The program in Lua that compiles scripts of the language; it is loaded when it is wanted first. */
@@ -121,7 +111,7 @@ export async function runtimeOf(language: Language): Promise<string | null> {
 
 function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   const { Buffer } = globalThis as { Buffer?: { from(text: string, form: "base64"): Uint8Array<ArrayBuffer> } };
-  if (Buffer !== undefined) return new Uint8Array(Buffer.from(text, "base64"));
+  if (Buffer !== undefined) return Buffer.from(text, "base64") as unknown as Uint8Array<ArrayBuffer>;
   const units = atob(text);
   const bytes = new Uint8Array(units.length);
   for (let at = 0; at < units.length; at += 1) bytes[at] = units.charCodeAt(at);

@@ -61,11 +61,19 @@ export interface Environment {
 }
 
 /** What belongs to a wasm memory. */
-interface MemoryParts {
+export interface MemoryParts {
   places: number[];
   references: Record<string, number>;
   base: number;
 }
+
+/** What belongs to the memory in lua.wasm, and how many bytes it has. */
+export interface Prepared extends MemoryParts {
+  size: number;
+}
+
+/** The custom section of lua.wasm in which that stands, as JSON. */
+export const PREPARED = "moonbox";
 
 /** A copy of a wasm memory, and what belongs to it. */
 export interface SavedMemory extends MemoryParts {
@@ -83,11 +91,15 @@ export interface Start {
   control: SharedArrayBuffer;
   parts: SharedArrayBuffer;
   outbox: SharedArrayBuffer;
-  prelude: Record<string, Uint8Array>;
+  /** Of the hashes of strings; nobody may guess it. */
+  seed: number;
   runtime: string | null;
   limits: WorkerLimits;
   environment: Environment;
-  /** A saved memory to go on from, whose bytes are null where they have been put in place; `fresh` where no script has run in it. */
+  /**
+   * A saved memory to go on from, whose bytes are null where they have been put in place; `fresh` where no script has run in it.
+   * Without it the worker begins from the memory in its module.
+   */
   image?: MemoryParts & { bytes: Uint8Array | null; fresh: boolean };
 }
 

@@ -4,7 +4,7 @@ import { UsageError } from "../errors.js";
 import type * as server from "./server.js";
 import { webChannel } from "./channel.js";
 
-export const openChannel: typeof server.openChannel = async (script, address, listener) => webChannel(script, address, listener);
+export const openChannel: typeof server.openChannel = webChannel;
 
 export const appendText: typeof server.appendText = async () => {
   throw new UsageError("there are no files in a browser: give audit a function that gets each line");

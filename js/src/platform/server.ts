@@ -6,10 +6,10 @@ import { webChannel, type Channel, type Listener } from "./channel.js";
 const FIND_PORT = 'globalThis.parentPort = require("node:worker_threads").parentPort;\n';
 
 /** Starts a worker with that script, or with the one at the address. */
-export async function openChannel(script: string, address: string | null, listener: Listener): Promise<Channel> {
+export function openChannel(script: string, address: string | null, listener: Listener): Channel {
   const scope = globalThis as { Deno?: unknown; Bun?: unknown };
   if (scope.Deno !== undefined || scope.Bun !== undefined) return webChannel(script, address, listener);
-  const { Worker } = await import("node:worker_threads");
+  const { Worker } = process.getBuiltinModule("node:worker_threads");
   const worker = new Worker(FIND_PORT + script, { eval: true, env: {}, execArgv: [], stdin: false, resourceLimits: { maxYoungGenerationSizeMb: 2 } });
   worker.on("message", (report) => listener.report(report));
   worker.on("error", (problem) => listener.end(String(problem.message)));

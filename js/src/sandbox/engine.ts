@@ -16,7 +16,7 @@ export function engineModule(maxMemory: number): Promise<WebAssembly.Module> {
   const pages = mostPages(maxMemory);
   let module = compiled.get(pages);
   if (module === undefined) {
-    module = WebAssembly.compile(withMaximum(wasm(), pages));
+    module = wasm().then((bytes) => WebAssembly.compile(withMaximum(bytes, pages)));
     compiled.set(pages, module);
     module.catch(() => compiled.delete(pages)); // the next worker tries again
   }

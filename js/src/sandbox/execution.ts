@@ -4,7 +4,7 @@ import { short } from "../audit/compact.js";
 import { Run } from "../audit/records.js";
 import { ScriptError, ToolError } from "../errors.js";
 import { discoveryBudget, filled } from "../languages.js";
-import { explain, nameSlowCall, type EngineError } from "../scripts.js";
+import type { EngineError, explain, nameSlowCall } from "../scripts.js";
 import { REASON, REASON_NAMES, type Done, type Report } from "../protocol.js";
 import { count, fromWire, isObject, toWire } from "../values.js";
 import { CallEntry, errorValue, type CallPath, type CallResult, type ClientCalls, type RunInfo } from "./calls.js";
@@ -36,6 +36,8 @@ export interface ExecutionOptions {
   inputs: string | null;
   /** Why the script is not run. */
   refused: ScriptError | null;
+  explain: typeof explain;
+  nameSlowCall: typeof nameSlowCall;
   stateLostBefore: boolean;
   purpose: Purpose;
   clientCalls: ClientCalls | null;
@@ -439,13 +441,13 @@ export class Execution implements RunInfo {
 
   private explain(error: EngineError): ScriptError {
     const { limits, language, toolbox } = this.calls.settings;
-    return explain(error, this.options.sources, limits, language, [...toolbox].filter((tool) => tool.policy !== "direct").map((tool) => tool.path));
+    return this.options.explain(error, this.options.sources, limits, language, [...toolbox].filter((tool) => tool.policy !== "direct").map((tool) => tool.path));
   }
 
   private record(): Run {
     const { done, options, values } = this;
     const calls = this.entries.map((entry) => entry.toCall());
-    const error = this.error && nameSlowCall(this.error, options.source, calls, this.clock.elapsed());
+    const error = this.error && options.nameSlowCall(this.error, options.source, calls, this.clock.elapsed());
     const kept = done?.kept && options.replId ? filled(this.calls.settings.language.texts.kept, { number: options.number }) : "";
     return new Run({
       id: options.runId,

@@ -16,16 +16,27 @@ export class Link {
   readonly control = new Int32Array(new SharedArrayBuffer(CONTROL_WORDS * 4));
   private readonly parts = new Uint8Array(new SharedArrayBuffer(PART_BYTES));
   private readonly outbox = new Uint8Array(new SharedArrayBuffer(OUTBOX_BYTES));
-  private channel: Channel | null = null;
+  private channel: Channel | null;
   private memory: WebAssembly.Memory | null = null;
   private module: WebAssembly.Module | null = null;
   private unsent: Uint8Array | null = null;
+  private problem = "it was ended";
   ended = false;
   /** Gets everything that the worker reports, and null when it is gone. */
   onReport: (report: Report | null, problem: string) => void = () => undefined;
 
-  /** The script is the package's own, or the one at the address. */
-  constructor(private readonly address: string | null = null) {}
+  /** Starts the worker's thread, which needs a while. Its script is the package's own, or the one at the address. */
+  constructor(address: string | null) {
+    this.channel = openChannel(workerScript, address, {
+      report: (report) => this.onReport(report, ""),
+      end: (problem) => {
+        if (this.ended) return;
+        this.ended = true;
+        this.problem = problem;
+        this.onReport(null, problem);
+      },
+    });
+  }
 
   /** Starts the worker, or what it serves, afresh; resolves when it is ready. */
   async start(start: Omit<Start, "control" | "parts" | "outbox">): Promise<void> {
@@ -40,7 +51,6 @@ export class Link {
         } else reject(new WorkerError(report?.kind === "failed" ? report.message : `the worker did not start: ${problem}`));
       };
     });
-    await this.launch();
     if (this.ended) throw new WorkerError(`the worker did not start: ${this.problem}`);
     const shared = (array: Int32Array | Uint8Array): SharedArrayBuffer => array.buffer as SharedArrayBuffer;
     const memories = { control: shared(this.control), parts: shared(this.parts), outbox: shared(this.outbox) };
@@ -67,32 +77,14 @@ export class Link {
     return { ...image, bytes: null };
   }
 
+  /** Whether it has served a Repl. */
+  get begun(): boolean {
+    return this.memory !== null;
+  }
+
   /** The first bytes of the worker's memory; the worker must be at rest. */
   copy(size: number): Uint8Array {
     return new Uint8Array(this.memory!.buffer, 0, size).slice();
-  }
-
-  /** Starts the worker's thread, which needs a while: what it is to serve may be made meanwhile. */
-  launch(): Promise<void> {
-    this.launched ??= this.open();
-    return this.launched;
-  }
-
-  private launched: Promise<void> | null = null;
-  private problem = "it was ended";
-
-  private async open(): Promise<void> {
-    const channel = await openChannel(workerScript, this.address, {
-      report: (report) => this.onReport(report, ""),
-      end: (problem) => {
-        if (this.ended) return;
-        this.ended = true;
-        this.problem = problem;
-        this.onReport(null, problem);
-      },
-    });
-    if (this.ended) channel.terminate(); // while it was being opened
-    else this.channel = channel;
   }
 
   post(command: Command): void {

@@ -2,10 +2,10 @@
 
 import type { Run } from "../audit/records.js";
 import { ClosedError, ConversionError, UsageError, WorkerError, type ScriptError } from "../errors.js";
-import { functionDocs, identifiers, openedBy, prelude, runtimeOf, type Language } from "../languages.js";
+import { functionDocs, identifiers, openedBy, runtimeOf, type Language } from "../languages.js";
 import type { Limits, SpendOptions } from "../limits.js";
 import type { Done, Environment, MemoryReport, Report, SavedMemory, WorkerLimits } from "../protocol.js";
-import { Checker, explain } from "../scripts.js";
+import type * as scripts from "../scripts.js";
 import { checkOptions } from "../suggest.js";
 import { pagingForm, type PagingForm } from "../tools/paging.js";
 import { isIdentifier } from "../tools/naming.js";
@@ -32,6 +32,9 @@ export interface Additions {
   revision: number;
 }
 
+/** What says what is wrong with scripts. */
+type Judge = Pick<typeof scripts, "explain" | "nameSlowCall"> & { checker: scripts.Checker };
+
 export interface RunOptions extends ClientOptions, SpendOptions, PurposeOptions {
   /** Ends the run when it is aborted; the Repl stays usable. */
   signal?: AbortSignal;
@@ -54,7 +57,8 @@ export class Repl {
   private readonly always = new Map<string, Remembered>();
   private readonly media = new MediaStore();
   private additions: Additions;
-  private readonly checker: Checker;
+  private judge: Promise<Judge> | null = null;
+  private readonly restored: boolean;
   private hasState = false;
   private lossUnseen = false;
   private isClosed = false;
@@ -73,13 +77,12 @@ export class Repl {
   ) {
     this.id = forOneRun ? "" : randomHex(6);
     this.additions = setup.additions;
-    this.checker = new Checker(setup.language);
     this.image = image;
+    this.restored = image !== null;
     if (image !== null) {
       this.number = image.number;
       for (const [chunk, source] of image.sources) this.sources.set(chunk, source);
       this.hasState = true;
-      this.checker.skip();
     }
   }
 
@@ -111,7 +114,7 @@ export class Repl {
   ): Promise<Run> {
     const { limits } = options;
     const { setup } = this;
-    const link = await this.acquire(limits);
+    const [link, { explain, nameSlowCall, refused }] = await Promise.all([this.acquire(limits), this.judged(source, inputs)]);
     if (this.isClosed) throw new ClosedError("the Repl is closed"); // while the worker started
     this.update(link, limits);
     this.number += 1;
@@ -125,7 +128,9 @@ export class Repl {
       source,
       sources: this.sources,
       inputs: inputs.length > 0 ? toWire(inputs) : null,
-      refused: setup.check ? this.checker.refusal(source, this.toolbox, [...this.addedNames(), ...inputs.map(([name]) => name)]) : null,
+      refused,
+      explain,
+      nameSlowCall,
       stateLostBefore: this.lossUnseen,
       purpose,
       clientCalls: options.clientCalls ?? null,
@@ -139,7 +144,7 @@ export class Repl {
       run = await execution.run(options.signal);
     } finally {
       this.running = null;
-      if (execution.workerLost) this.checker.forget();
+      if (execution.workerLost) await this.forget();
     }
     if (execution.workerLost) this.link = null;
     this.hasState = !execution.workerLost;
@@ -150,12 +155,33 @@ export class Repl {
 
   private running: Execution | null = null;
 
+  /** The check and the explanations, which are loaded while the first worker starts. */
+  private judging(): Promise<Judge> {
+    this.judge ??= import("../scripts.js").then((loaded) => {
+      const checker = new loaded.Checker(this.setup.language);
+      if (this.restored) checker.skip();
+      return { ...loaded, checker };
+    });
+    return this.judge;
+  }
+
+  private async judged(source: string, inputs: [string, unknown][]): Promise<Judge & { refused: ScriptError | null }> {
+    const judge = await this.judging();
+    const added = [...this.addedNames(), ...inputs.map(([name]) => name)];
+    return { ...judge, refused: this.setup.check ? judge.checker.refusal(source, this.toolbox, added) : null };
+  }
+
+  /** The globals of earlier scripts are gone. */
+  private async forget(): Promise<void> {
+    (await this.judge)?.checker.forget();
+  }
+
   /** What is wrong with a script, without running it; null when it compiles and the check finds nothing that cannot work. */
   check(source: string): Promise<ScriptError | null> {
     return this.inTurn(async () => {
-      const link = await this.acquire();
+      const [link, { checker, explain }] = await Promise.all([this.acquire(), this.judging()]);
       const done = await ask<Done>(link, "done", () => link.post({ kind: "check", source: new TextEncoder().encode(source) }));
-      if (done.outcome === "ok") return this.setup.check ? this.checker.found(source, this.toolbox, this.addedNames()) : null;
+      if (done.outcome === "ok") return this.setup.check ? checker.found(source, this.toolbox, this.addedNames()) : null;
       return explain(engineError(done, this.setup.allowNan), new Map([["script", source]]), this.limits, this.setup.language, []);
     });
   }
@@ -201,7 +227,7 @@ export class Repl {
       this.image = null;
       this.hasState = false;
       this.sources.clear();
-      this.checker.forget();
+      await this.forget();
       this.number = 0;
     });
   }
@@ -277,15 +303,15 @@ export class Repl {
     const { setup } = this;
     const link = await setup.workers.take();
     const saved = this.image;
-    const memory = saved ?? setup.template;
+    const memory = saved ?? (link.begun || setup.language.runtime !== null ? setup.template : null);
     const image = memory === null ? null : { ...memory, fresh: saved === null };
     try {
-      const [module, runtime] = await Promise.all([engineModule(needed), image === null ? runtimeOf(setup.language) : null, link.launch()]);
+      const [module, runtime] = await Promise.all([engineModule(needed), image === null ? runtimeOf(setup.language) : null]);
       this.configured = this.mark();
       this.limitsSet = this.limits;
       await link.start({
         module,
-        prelude: image === null ? prelude() : {},
+        seed: crypto.getRandomValues(new Uint32Array(1))[0]!,
         runtime,
         limits: this.workerLimits(this.limits),
         environment: this.environment(),

@@ -60,7 +60,7 @@ export interface Setup {
   slots: ToolSlots;
   running: RunningCalls;
   additions: Additions;
-  /** The memory of a worker in which no script has run: others start from it in a fraction of the time. */
+  /** The memory of a worker in which no script has run, with the tools and the language: one that served another Repl goes on from it. */
   template: SavedMemory | null;
   /** Workers that began without it. The second one gives it: a Sandbox of one run needs none. */
   begun: number;

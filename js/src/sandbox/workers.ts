@@ -20,7 +20,7 @@ export class Workers {
 
   constructor(private readonly address: string | null) {}
 
-  /** A worker of nobody. Its thread may still be starting. */
+  /** A worker of nobody, whose thread may still be starting. */
   async take(): Promise<Link> {
     for (const link of this.live) if (link.ended) this.live.delete(link);
     for (let link = this.free.pop(); link !== undefined; link = this.free.pop()) if (!link.ended) return link;

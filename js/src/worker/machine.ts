@@ -18,6 +18,7 @@ interface Exports {
   stackRestore(at: Pointer): void;
   setThrew(threw: number, value: number): void;
   emscripten_stack_init(): void;
+  emscripten_stack_get_end(): Pointer;
   lua_newstate(allocate: number, userdata: Pointer): Pointer;
   luaL_openlibs(state: Pointer): void;
   luaL_loadbufferx(state: Pointer, text: Pointer, size: number, name: Pointer, mode: Pointer): number;
@@ -93,11 +94,11 @@ export class Machine {
     });
     this.helper = helper.exports as unknown as HelperExports;
     this.lua.emscripten_stack_init();
-    this.lua.__wasm_call_ctors();
   }
 
-  /** Makes a fresh Lua state. */
-  open(): void {
+  /** Makes a fresh Lua state, in a module without a memory of ours. */
+  protected open(): void {
+    this.lua.__wasm_call_ctors();
     this.fillTable();
     this.scratch = this.lua.malloc(SCRATCH);
     this.state = this.lua.lua_newstate(this.tableStart, 0);
@@ -132,13 +133,16 @@ export class Machine {
     return { size: end, places };
   }
 
-  /** Goes on from a saved memory; null where the host has put it into this one. */
-  load(image: Uint8Array | null, places: number[]): void {
+  /** Goes on from a saved memory; null where it is in place. The first bytes of this one, so many, may hold another. */
+  load(image: Uint8Array | null, places: number[], used: number): void {
     this.fillTable();
     const missing = image === null ? 0 : Math.ceil((image.length - this.bytes.length) / PAGE);
     if (missing > 0) this.memory.grow(missing);
     this.refresh();
-    if (image !== null) this.bytes.set(image); // what lies behind it has not been touched, and so is 0
+    if (image !== null) {
+      this.bytes.set(image);
+      if (image.length < used) this.bytes.fill(0, image.length, used);
+    }
     [this.state, this.scratch] = [places[0]!, places[1]!];
     this.lua.stackRestore(places[2]!);
     this.helper.used.value = places[3]!;
@@ -270,8 +274,7 @@ export class Machine {
           throw LONGJMP;
         },
         emscripten_resize_heap: (size: number) => this.grow(size >>> 0),
-        // Of the time Lua makes the seed of its hashes: it must not be guessed.
-        emscripten_date_now: () => crypto.getRandomValues(new Uint32Array(1))[0]! * 1000,
+        emscripten_date_now: () => 0, // scripts have the host's clock; of the seed of Lua's hashes, which is made of the time, see reseed.ts
         _emscripten_get_now_is_monotonic: () => 1,
         strftime: (into: Pointer, most: number, pattern: Pointer, moment: Pointer) => {
           const made = this.encoder.encode(format(this.textAt(pattern), this.momentAt(moment)));

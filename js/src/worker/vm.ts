@@ -1,14 +1,16 @@
 /** The Lua virtual machine of one Repl: the prelude in it, and the calls between them. */
 
-import { LAYOUT, REASON, REASON_NAMES, WORD, type Done, type Environment, type MemoryReport, type Start, type WorkerLimits } from "../protocol.js";
+import {
+  LAYOUT, PREPARED, REASON, REASON_NAMES, WORD, type Done, type Environment, type MemoryReport, type Prepared, type Start,
+  type WorkerLimits,
+} from "../protocol.js";
 import { Decoder, JsonProblem, type Marks } from "./decode.js";
-import { HOST_FUNCTIONS } from "./helper.js";
 import { isLuaError, Machine, MULTIPLE, TYPE, type Pointer } from "./machine.js";
+import { reseed } from "./reseed.js";
 
 const SLACK = 64 * 1024; // what a host call may need of Lua's memory for its own values
 const NODE_COST = 48; // bytes of Lua's memory for each element of a JSON text, at the least
 const KEPT_FROM = 500; // bytes; see prelude/kept.lua
-const ENTRIES = ["run", "check", "configure", "limits", "inputs", "collect", "globals", "kept", "mark", "null"] as const;
 
 /** What the virtual machine asks of its worker. */
 export interface Wire {
@@ -21,6 +23,7 @@ export interface Wire {
 export class VM {
   readonly machine: Machine;
   private readonly control: Int32Array;
+  private readonly prepared: Prepared;
   private references: Record<string, number> = {};
   private decoder!: Decoder;
   private reason = 0;
@@ -39,6 +42,7 @@ export class VM {
   ) {
     this.control = new Int32Array(start.control);
     this.machine = start.module === null ? before!.machine : new Machine(start.module);
+    this.prepared = start.module === null ? before!.prepared : preparedIn(start.module);
     this.machine.functions = {
       reason: (state) => this.pushNumber(state, this.currentReason()),
       exchange: (state) => this.exchange(state),
@@ -52,27 +56,9 @@ export class VM {
       leave: (state) => this.leave(state),
       adopt: (state) => this.adopt(state),
     };
-    if (start.image) this.resume(start);
-    else this.begin(start);
-  }
-
-  // Setting up
-
-  private begin(start: Start): void {
-    this.machine.open();
-    this.collecting("stop"); // nearly everything that is made here stays
-    this.loadPrelude(start.prelude);
-    this.collecting("restart");
-    this.makeDecoder();
-    this.attach();
-    this.base = this.memoryUsed();
-    this.setLimits(start.limits);
-    this.configure(start.environment, start.runtime);
-  }
-
-  private resume(start: Start): void {
-    const image = start.image!;
-    this.machine.load(image.bytes, image.places);
+    const image = start.image ?? { ...this.prepared, bytes: null, fresh: true };
+    this.machine.load(image.bytes, image.places, this.prepared.size);
+    if (start.image === undefined) reseed(this.machine, start.seed);
     this.references = image.references;
     this.base = image.base;
     this.used = !image.fresh;
@@ -80,70 +66,7 @@ export class VM {
     this.control[WORD.hook] = this.references["hook"]!;
     this.clearThreads();
     this.setLimits(start.limits);
-    this.configure(start.environment, null);
-  }
-
-  private collecting(what: "stop" | "restart"): void {
-    this.machine.loadChunk(`collectgarbage("${what}")`, "moonbox/start");
-    this.machine.call(0, 0);
-  }
-
-  private loadPrelude(prelude: Record<string, Uint8Array>): void {
-    const { machine } = this;
-    const { lua, state } = machine;
-    machine.loadChunk("local chunks = ... return function(name) return chunks[name]() end", "moonbox/import");
-    lua.lua_createtable(state, 0, 16);
-    for (const [name, code] of Object.entries(prelude)) {
-      machine.setField(name, () => machine.loadCode(code, `moonbox/${name}`));
-    }
-    machine.call(1, 1);
-    const importer = machine.reference();
-    machine.loadCode(prelude["main"]!, "moonbox/main");
-    lua.lua_createtable(state, 0, 16);
-    HOST_FUNCTIONS.forEach((name, number) => {
-      machine.setField(name, () => lua.lua_pushcclosure(state, machine.hostAddresses[number]!, 0));
-    });
-    machine.pushReference(importer);
-    machine.call(2, 1);
-    for (const name of ENTRIES) this.keepEntry(name);
-    this.keepNulls();
-    this.call("install_hook");
-    this.callFor("main_thread");
-    machine.pop(2);
-  }
-
-  /** Keeps a field of the engine's table, which is on top of the stack. */
-  private keepEntry(name: string): void {
-    const { machine } = this;
-    machine.pushText(name);
-    machine.lua.lua_rawget(machine.state, -2);
-    this.references[name] = machine.reference();
-  }
-
-  /** Keeps the functions that mark tables with nulls, where the prelude has them. */
-  private keepNulls(): void {
-    const { machine } = this;
-    machine.pushText("nulls");
-    if (machine.lua.lua_rawget(machine.state, -2) === TYPE.table) {
-      for (const name of ["fields", "array"]) {
-        machine.pushText(name);
-        machine.lua.lua_rawget(machine.state, -2);
-        this.references[`nulls.${name}`] = machine.reference();
-      }
-    }
-    machine.pop(1);
-  }
-
-  private call(name: string): void {
-    this.keepEntry(name);
-    this.machine.pushReference(this.references[name]!);
-    this.machine.call(0, 0);
-  }
-
-  private callFor(name: string): void {
-    this.keepEntry(name);
-    this.machine.pushReference(this.references[name]!);
-    this.machine.call(0, 1);
+    this.configure(start.environment, start.runtime);
   }
 
   private makeDecoder(): void {
@@ -151,27 +74,6 @@ export class VM {
     const marks: Marks = { mark: mark!, null: nothing! };
     if (fields !== undefined && array !== undefined) marks.nulls = { fields, array };
     this.decoder = new Decoder(this.machine, marks);
-  }
-
-  /** Takes the hook that the prelude installed off again; the host installs it when the script must stop. */
-  private attach(): void {
-    const { lua, state, words } = this.machine;
-    const hook = lua.lua_gethook(state);
-    const odd = 0x5eed;
-    lua.lua_sethook(state, hook, LAYOUT.maskCount, odd);
-    const at = (offset: number): number => words[(state + offset) >> 2]!;
-    const places = LAYOUT.state;
-    const known =
-      at(places.hook) === hook &&
-      at(places.baseCount) === odd &&
-      at(places.count) === odd &&
-      at(places.mask) === LAYOUT.maskCount &&
-      at(places.call) === state + places.firstCall;
-    lua.lua_sethook(state, 0, 0, 0);
-    if (!known) throw new Error("this build of Lua lays out its state in another way");
-    this.references["hook"] = hook;
-    this.control[WORD.hook] = hook;
-    this.clearThreads();
   }
 
   configure(environment: Environment, runtime: string | null = null): void {
@@ -485,6 +387,11 @@ export class VM {
     this.control[WORD.firstThread] = this.machine.state;
     Atomics.store(this.control, WORD.threads, 1);
   }
+}
+
+function preparedIn(module: WebAssembly.Module): Prepared {
+  const [section] = WebAssembly.Module.customSections(module, PREPARED);
+  return JSON.parse(new TextDecoder().decode(section)) as Prepared;
 }
 
 function blank(): Done {
