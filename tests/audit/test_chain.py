@@ -16,8 +16,8 @@ import pytest
 from msgspec.structs import replace
 
 from moonbox.audit.chain import START, digest, link
+from moonbox.audit.files import Retention
 from moonbox.audit.jsonlines import JsonLinesSink
-from moonbox.audit.retention import Retention
 from moonbox.audit.sinks import open_sink, open_trail
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import AuditError

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moonbox.audit.jsonlines import JsonLinesSink
-from moonbox.audit.query import DayStats, RunSummary, Stats, ToolStats
+from moonbox.audit.query import DayStats, RunSummary, ToolStats, TrailStats
 from moonbox.audit.sinks import MemorySink, Sink, default_path, open_sink, open_trail
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import AuditError, ClosedError, UsageError
@@ -87,7 +87,7 @@ def test_every_sink_counts_the_same(sink: TrailSink) -> None:
     sink.write(make_run("a", started=0.0))
     sink.write(make_run("b", started=86_400.0, error=FAILURE))
     stats = sink.stats()
-    assert stats == Stats(
+    assert stats == TrailStats(
         runs=2,
         failures=1,
         calls=6,

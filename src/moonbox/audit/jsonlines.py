@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from moonbox.audit.chain import Verification
-    from moonbox.audit.retention import Pruning, Retention
+    from moonbox.audit.files import Pruning, Retention
 
 _STUB, _PRUNE, _SEAL = b'{"pruned":true', b'{"prune":', b'{"seal":'
 _END = re.compile(rb',"chain":"([0-9a-f]{64})"\}\r?\n\Z')

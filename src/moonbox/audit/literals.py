@@ -103,7 +103,7 @@ _INFIX = {"and", "or", "not", "if", "else", "in", "is"}
 """Words that go on with a value, after another one."""
 _PREFIX = {"not", "await", "lambda", "if", "switch", "function"}
 _OPENING, _CLOSING = {"function", "if", "do", "repeat"}, {"end", "until"}
-"""Words that a function's body, which may be a value, is counted by, where blocks end with a word."""
+"""Words that open and close blocks in the body of a function, which may be a value."""
 _BEFORE_ARGUMENTS = "([{,.="
 
 
@@ -249,16 +249,14 @@ def _advance(value: _Value, token: _Token, lexis: Lexis) -> None:
     elif token.kind == "close" and value.arguments:
         value.arguments.pop()
     is_word = token.kind == "name"
-    opens = token.kind == "open" or (lexis.word_blocks and is_word and token.text in _opening(value))
+    opens = token.kind == "open" or (
+        lexis.word_blocks and is_word and token.text in (_OPENING if value.depth else {"function"})
+    )
     closes = token.kind == "close" or (lexis.word_blocks and is_word and token.text in _CLOSING)
     value.depth += opens - closes
     value.block = value.block or (lexis.block_values and not value.complete and token.text in ("if", "switch"))
     joins = is_word and token.text in (_INFIX | _PREFIX)
     value.complete = token.kind in ("string", "number", "close") or closes or (is_word and not joins and not opens)
-
-
-def _opening(value: _Value) -> set[str]:
-    return _OPENING if value.depth else {"function"}
 
 
 def _shown(token: _Token, literals: LiteralRedaction, *, hidden: bool) -> str:

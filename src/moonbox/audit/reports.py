@@ -44,7 +44,9 @@ def timeline_text(run: Run, width: int = 100, *, max_rows: int = 100) -> list[Te
     label_width = min(max(map(len, names)), max(8, width // 4))
     number_width = len(str(run.calls[-1].index))
     cells = max(10, width - number_width - label_width - 3 - _ROOM_FOR_TIME - max(map(len, statuses)))
-    start, end = _span(run)
+    start = min([call.started for call in run.calls] + ([run.started] if run.started else []))
+    ends = [call.started + call.queued + call.duration for call in run.calls]
+    end = max(*ends, run.started + run.usage.wall if run.started else 0.0, start)
     scale = f"{'0':<{cells - len(seconds(end - start))}}{seconds(end - start)}"
     lines = [Text(f"{'':{number_width}} {'':{label_width}} {scale}", style="dim")]
     for call, name, status in zip(calls, names, statuses, strict=True):
@@ -62,13 +64,6 @@ def timeline_text(run: Run, width: int = 100, *, max_rows: int = 100) -> list[Te
 
 
 _ROOM_FOR_TIME = 9
-
-
-def _span(run: Run) -> tuple[float, float]:
-    """From the start of the run to the end of whatever ended last."""
-    start = min([call.started for call in run.calls] + ([run.started] if run.started else []))
-    ends = [call.started + call.queued + call.duration for call in run.calls]
-    return start, max(*ends, run.started + run.usage.wall if run.started else 0.0, start)
 
 
 def _bar(call: Call, start: float, per_cell: float, cells: int) -> str:

@@ -9,10 +9,9 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from moonbox.audit.files import Retention
 from moonbox.audit.jsonlines import JsonLinesSink
-from moonbox.audit.query import pick
-from moonbox.audit.reader import RunReader
-from moonbox.audit.retention import Retention
+from moonbox.audit.query import RunReader, pick
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.audit.tables import put_run, tables_in_memory
 from moonbox.config.file import resolve_path

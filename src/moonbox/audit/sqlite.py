@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from moonbox.audit.chain import check_chain, json_object
 from moonbox.audit.files import FileTrail
-from moonbox.audit.query import RunSummary
-from moonbox.audit.reader import SUMMARY
+from moonbox.audit.query import SUMMARY, RunSummary
 from moonbox.audit.records import Call
 from moonbox.audit.tables import (
     SCHEMA,
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from moonbox.audit.chain import Verification
+    from moonbox.audit.files import Pruning, Retention
     from moonbox.audit.records import Run
-    from moonbox.audit.retention import Pruning, Retention
 
 
 class SqliteSink(FileTrail):

@@ -8,7 +8,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.chain import START, Link, digest, json_object, link, prune_note
-from moonbox.audit.query import RunSummary
+from moonbox.audit.query import UNFINISHED, RunSummary
 from moonbox.audit.records import DAMAGED, Run, cut_off
 from moonbox.compact import clean
 from moonbox.database import Schema
@@ -123,8 +123,6 @@ def prune_chain(db: sqlite3.Connection, removed: Collection[str]) -> None:
     add_to_chain(db, "prune", "", json.dumps(prune_note(stubs, (runs if isinstance(runs, int) else 0) + len(removed))))
 
 
-UNFINISHED = "unfinished"
-"""The kind of a run whose end is not on file. A reader decides whether it is running or was interrupted."""
 COLUMNS = "id, started, language, repl, kind, calls, failed_calls, wall, title"
 """The columns of a run beside its record."""
 _INSERT_RUN = f"INSERT INTO runs ({COLUMNS}, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

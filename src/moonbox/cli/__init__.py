@@ -13,7 +13,9 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 def main() -> None:
     """Run the command that the arguments name, and exit with its status."""
-    _open_missing_streams()
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # it was closed before the start, as by `>&-` in a shell
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - open until the end
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # characters that a terminal cannot show must not be errors
@@ -31,13 +33,6 @@ def main() -> None:
     except KeyboardInterrupt:  # before a command started
         status = 130
     sys.exit(status)  # type: ignore[arg-type]  # the value that SystemExit carried is passed on as it was
-
-
-def _open_missing_streams() -> None:
-    """Open /dev/null for each standard stream that was closed before the start, as by `>&-` in a shell."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - open until the end
 
 
 def _script_alone() -> tuple[str | None, str | None] | None:

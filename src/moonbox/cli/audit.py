@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from moonbox.audit.query import Stats
+    from moonbox.audit.query import TrailStats
     from moonbox.audit.records import Call, Run
     from moonbox.audit.sinks import Store
 
@@ -233,7 +233,9 @@ def run_list(runs: Sequence[RunSummary], width: int) -> Iterator[Text]:
     """
     from rich.text import Text
 
-    length = _telling_length([run.id for run in runs])
+    ids = {run.id for run in runs}
+    most = max(map(len, ids))
+    length = next((size for size in range(8, most) if len({id[:size] for id in ids}) == len(ids)), most)
     columns = {
         "when": [Text(when(run.started)) for run in runs],
         "id": [Text(visible(run.id[:length], keep="")) for run in runs],
@@ -271,12 +273,6 @@ def _result(run: RunSummary) -> Text:
     from rich.text import Text
 
     return Text(visible(run.result, keep=""), {"ok": "green", "running": "cyan"}.get(run.state, "red"))
-
-
-def _telling_length(ids: Sequence[str]) -> int:
-    """How many characters tell these ids apart, eight at least."""
-    longest = max(map(len, ids))
-    return next((size for size in range(8, longest) if len({id[:size] for id in ids}) == len(set(ids))), longest)
 
 
 def run_parts(run: Run, width: int) -> Iterator[RenderableType]:
@@ -345,21 +341,18 @@ def _call_line(call: Call, width: int, *, running: bool) -> str:
         result = "running" if running else "in doubt: it may have taken effect"
     if call.error:
         result = f"{call.error.code}: {call.error.message}"
-    notes = f" [{_approval(call, width)}]" if call.approval else ""
+    notes, room = "", max(20, width // 2)
+    if call.approval:
+        before = "" if call.original_arguments is None else f", was {short(call.original_arguments, room)}"
+        reason = f": {call.approval_reason}" if call.approval_reason else ""
+        notes = f" [{call.approval} by {call.approval_by or 'a person'}{before}{reason}]"
     notes += f" [retry of {call.retry_of}]" if call.retry_of is not None else ""
-    line = f"{call.index} {call.tool} {short(call.arguments, max(20, width // 2))}{notes} → {result}"
+    line = f"{call.index} {call.tool} {short(call.arguments, room)}{notes} → {result}"
     line = visible(" ".join(line.split()), keep="")
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def _approval(call: Call, width: int) -> str:
-    """The decision about a call, the person or client that made it, and the reason."""
-    before = "" if call.original_arguments is None else f", was {short(call.original_arguments, max(20, width // 2))}"
-    reason = f": {call.approval_reason}" if call.approval_reason else ""
-    return f"{call.approval} by {call.approval_by or 'a person'}{before}{reason}"
-
-
-def stats_parts(stats: Stats) -> Iterator[RenderableType]:
+def stats_parts(stats: TrailStats) -> Iterator[RenderableType]:
     kinds = ", ".join(f"{count} {kind}" for kind, count in stats.kinds.items())
     failed = f"{stats.failures:,} failed{f' ({kinds})' if kinds else ''}"
     others = [f"{n:,} {state}" for state in _UNENDED if (n := stats.states.get(state))]

@@ -139,13 +139,11 @@ def _sizes(mode: CodeMode) -> list[str]:
     ]
     width = max(len(f"{tokens:,}") for _, tokens, _ in rows)
     lines = [f"{name:<17}  {tokens:>{width},} {noun(tokens, 'token'):<6}  {what}" for name, tokens, what in rows]
-    return [*lines, *([_compared(choice.code_tokens, choice.direct_tokens)] if every else [])]
-
-
-def _compared(code: int, direct: int) -> str:
-    if code <= direct:
-        return f"code mode takes {1 - code / direct:.0%} less"
-    return f"code mode takes {code / direct:.1f} times as much"
+    if every:
+        share = choice.code_tokens / choice.direct_tokens
+        compared = f"{1 - share:.0%} less" if share <= 1 else f"{share:.1f} times as much"
+        lines.append(f"code mode takes {compared}")
+    return lines
 
 
 def _summary(mode: CodeMode) -> dict[str, Any]:

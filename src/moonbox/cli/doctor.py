@@ -11,7 +11,7 @@ from moonbox.cli.output import console, print_json
 from moonbox.wording import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from rich.console import RenderableType
 
@@ -45,7 +45,11 @@ def _parts(diagnosis: Diagnosis) -> Iterable[RenderableType]:
     yield Text(f"moonbox {diagnosis.moonbox}, {diagnosis.python}, {diagnosis.machine}", "bold")
     yield Text("\nrunning scripts", "bold")
     yield _table((diagnosis.isolation, diagnosis.native, diagnosis.fork, diagnosis.interrupt, diagnosis.chores))
-    yield Text(f"\nthe workers' jail ({_counts(diagnosis.layers)})", "bold")
+    active, missing = sum(layer.active for layer in diagnosis.layers), len(_missing(diagnosis.layers))
+    unneeded = len(diagnosis.layers) - active - missing
+    counts = ((active, "active"), (unneeded, "not needed"), (missing, "missing"))
+    counted = ", ".join(f"{count} {what}" for count, what in counts if count)
+    yield Text(f"\nthe workers' jail ({counted})", "bold")
     yield _table(diagnosis.layers)
     if diagnosis.configuration:
         yield Text("\nconfiguration", "bold")
@@ -53,13 +57,6 @@ def _parts(diagnosis: Diagnosis) -> Iterable[RenderableType]:
     yield Text("\npackages", "bold")
     yield _table(map(_as_check, diagnosis.packages))
     yield Text("\n" + _verdict(diagnosis), "green" if diagnosis.ok else "bold red")
-
-
-def _counts(layers: Sequence[Check]) -> str:
-    active = sum(layer.active for layer in layers)
-    missing = len(_missing(layers))
-    counts = ((active, "active"), (len(layers) - active - missing, "not needed"), (missing, "missing"))
-    return ", ".join(f"{count} {what}" for count, what in counts if count)
 
 
 def _missing(layers: Iterable[Check]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path  # noqa: TC003 - read at run time by Typer
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from moonbox.config import Config
     from moonbox.durable.index import KnownRun
     from moonbox.durable.store import Journal
-
-_T = TypeVar("_T")
 
 RunId = Annotated[str, argument(help="The run's id, from `moonbox runs`.", metavar="RUN")]
 InFlight = Annotated[
@@ -225,8 +223,11 @@ def list_repls(
     from moonbox.audit.query import labels_of
 
     opened = open_place(journal, config)
-    found = _cut(opened.repls(labels_of(label or ()), most=limit + 1, skip=skip), limit, skip)
+    found = opened.repls(labels_of(label or ()), most=limit + 1, skip=skip)
     opened.close()
+    if len(found) > limit:
+        typer.echo(f"there are more: --skip {skip + limit} lists the next ones", err=True)
+        found = found[:limit]
     if as_json:
         print_json([{name: getattr(repl, name) for name in repl.__struct_fields__} for repl in found])
         return
@@ -344,13 +345,6 @@ def answer(
     finally:
         opened.close()
     typer.echo("allowed" if allow else "denied")
-
-
-def _cut(found: tuple[_T, ...], limit: int, skip: int) -> tuple[_T, ...]:
-    """What is listed; where there is more, that is said."""
-    if len(found) > limit:
-        typer.echo(f"there are more: --skip {skip + limit} lists the next ones", err=True)
-    return found[:limit]
 
 
 def open_place(place: str | None, config: Path | None = None) -> Journal:

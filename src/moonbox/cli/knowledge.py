@@ -44,7 +44,10 @@ def sync(
     try:
         with _opened(settings, read_only=False) as base:
             if prune:
-                _prune(base, wait)
+                for info in base.sources():
+                    if not info.configured:
+                        count = counted(base.forget(info.name, wait=wait), "document")
+                        typer.echo(f"{visible(info.name)}: removed with {count}", err=True)
             for name in names or list(settings.sources):
                 with _progress_bar(name) as progress:
                     report = base.sync(name, progress=progress, wait=wait)
@@ -154,13 +157,6 @@ def _source_infos(config: KnowledgeConfig) -> list[SourceInfo]:
         return [never_synchronised(name) for name in sorted(config.sources)]
     with _opened(config) as base:
         return base.sources()
-
-
-def _prune(base: KnowledgeBase, wait: float) -> None:
-    for info in base.sources():
-        if not info.configured:
-            count = base.forget(info.name, wait=wait)
-            typer.echo(f"{visible(info.name)}: removed with {counted(count, 'document')}", err=True)
 
 
 @contextlib.contextmanager

@@ -204,12 +204,15 @@ def _show_tools(upstreams: Upstreams, settings: ToolsSettings, server: str, as_j
 
     tools = [tool for tool in upstreams.toolbox if tool.meta.get("mcp_server") == server]
     if as_json:
-        print_json([_described(tool) for tool in tools])
+        names = ("description", "policy", "hints", "parameters", "returns")
+        described = [{"name": tool.path, **{name: getattr(tool, name) for name in names}} for tool in tools]
+        print_json([{**each, "hints": each["hints"].to_dict()} for each in described])
         return
     _need_ready(upstreams.status(server))
     for tool in tools:
-        policy = f"  [{note}]" if (note := _note(tool) if settings.allows(tool) else "disabled") else ""
-        typer.echo(visible(render(tool, "brief"), keep="") + policy)
+        note = "" if tool.policy == "auto" else str(tool.policy)
+        note = "disabled" if not settings.allows(tool) else note or "direct: destructive" * bool(tool.hints.destructive)
+        typer.echo(visible(render(tool, "brief"), keep="") + (f"  [{note}]" if note else ""))
 
 
 def _need_ready(status: Status) -> None:
@@ -219,24 +222,6 @@ def _need_ready(status: Status) -> None:
             f"the MCP server '{status.name}' is not available: {status.reason}" if status.reason else status.why()
         )
         raise typer.Exit(1)
-
-
-def _note(tool: Tool) -> str:
-    """The policy that keeps scripts from calling the tool freely."""
-    if tool.policy != "auto":
-        return tool.policy
-    return "direct: destructive" if tool.hints.destructive else ""
-
-
-def _described(tool: Tool) -> dict[str, Any]:
-    return {
-        "name": tool.path,
-        "description": tool.description,
-        "policy": tool.policy,
-        "hints": tool.hints.to_dict(),
-        "parameters": tool.parameters,
-        "returns": tool.returns,
-    }
 
 
 def _table(statuses: Sequence[Status]) -> Any:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.completion import CompleteEvent
-    from prompt_toolkit.formatted_text import AnyFormattedText
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyPressEvent
     from prompt_toolkit.lexers import Lexer
@@ -66,7 +65,10 @@ class Prompt:
         label = f"{language}> "
         self._session: PromptSession[str] = PromptSession(
             [("class:prompt", label)],
-            prompt_continuation=_continuation,
+            # Blank for the rest of a long line that wraps.
+            prompt_continuation=lambda width, _, wrapped: [
+                ("class:continuation", " " * width if wrapped else "." * (width - 2) + "> ")
+            ],
             multiline=True,
             key_bindings=_keys(is_complete),
             completer=completer,
@@ -81,11 +83,6 @@ class Prompt:
     def ask(self) -> str:
         """The typed script. KeyboardInterrupt after Ctrl-C, EOFError after Ctrl-D."""
         return self._session.prompt()
-
-
-def _continuation(width: int, line: int, wrapped: int) -> AnyFormattedText:
-    """The prefix of a continuation line; blank for the rest of a long line that wraps."""
-    return [("class:continuation", " " * width if wrapped else "." * (width - 2) + "> ")]
 
 
 def _keys(is_complete: Callable[[str], bool]) -> KeyBindings:

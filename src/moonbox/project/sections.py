@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.retention import Retention
+from moonbox.audit.files import Retention
 from moonbox.audit.sinks import default_path, open_sink, parse_place
 from moonbox.config import Config
 from moonbox.config.file import resolve_path

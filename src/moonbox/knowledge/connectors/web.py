@@ -172,7 +172,9 @@ def _scanned(url: str, response: Response, extractor: Extractor) -> Scanned:
     kind = kind_of_type(content_type) if content_type else kind_of(urlsplit(url).path)
     if kind is None:
         return Skipped(url, f"content type {content_type.partition(';')[0][:60]}")
-    charset, modified = _charset(content_type), _http_time(response.headers.get("last-modified"))
+    modified, message = _http_time(response.headers.get("last-modified")), Message()
+    message["content-type"] = content_type[:1_000]
+    charset = message.get_content_charset()
     return read_item(
         extractor, response.body, kind, url, response.url, _fingerprint(response), charset=charset, modified=modified
     )
@@ -197,12 +199,6 @@ def _http_time(value: str | None) -> float | None:
         return parsedate_to_datetime(value).timestamp() if value else None
     except (ValueError, OverflowError, IndexError):
         return None
-
-
-def _charset(content_type: str) -> str | None:
-    message = Message()
-    message["content-type"] = content_type[:1_000]
-    return message.get_content_charset()
 
 
 def _origin(url: str) -> str | None:

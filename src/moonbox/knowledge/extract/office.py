@@ -80,13 +80,10 @@ def samples() -> dict[Kind, bytes]:
     slide.shapes.title.text = slide.notes_slide.notes_text_frame.text = "A"
     slide.shapes.add_table(1, 2, 0, 0, 9, 9)
     files["xlsx"].active.append(["A", 1.5])
-    return {kind: _saved(file) for kind, file in files.items()}
-
-
-def _saved(file: Any) -> bytes:
-    buffer = io.BytesIO()
-    file.save(buffer)
-    return buffer.getvalue()
+    buffers: dict[Kind, io.BytesIO] = {kind: io.BytesIO() for kind in files}
+    for kind, file in files.items():
+        file.save(buffers[kind])
+    return {kind: buffer.getvalue() for kind, buffer in buffers.items()}
 
 
 def _described(file: Any, body: str) -> Extracted:
