@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from moonbox.knowledge.config import KnowledgeConfig, UnusableKnowledge
+    from moonbox.knowledge.config import KnowledgeConfig, Unusable
     from moonbox.knowledge.embedding import Embedder
     from moonbox.knowledge.records import Connector, Progress
 
@@ -266,7 +266,7 @@ def _source_info(db: sqlite3.Connection, number: int | None, name: str, configur
     return SourceInfo(name, configured, healthy, documents, when, tuple(notes))
 
 
-def knowledge_tools(base: KnowledgeBase | UnusableKnowledge) -> list[Tool]:
+def knowledge_tools(base: KnowledgeBase | Unusable) -> list[Tool]:
     """The three tools over one knowledge base; they only read."""
 
     def search(query: str, mode: Mode = "keyword", limit: int = 12, source: str | None = None) -> list[Hit]:

@@ -16,7 +16,8 @@ path = "docs"
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from moonbox.config.file import resolve_path
 from moonbox.config.reader import check_keys, read, schema
@@ -27,11 +28,11 @@ from moonbox.knowledge.records import EmbeddingError, KnowledgeError
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from moonbox.knowledge.embedding import Embedder, OpenAIEmbeddings
-    from moonbox.knowledge.records import Connector, Scanned
+    from moonbox.knowledge.records import Connector
 
 PROVIDERS = ("openai", "local")
 
@@ -80,7 +81,7 @@ class KnowledgeConfig:
     def embedder(self) -> Embedder | None:
         """The configured embedder, or None."""
         if self.unset_embeddings is not None:
-            return UnusableEmbedder(self.unset_embeddings)
+            return Unusable(partial(EmbeddingError, self.unset_embeddings))
         if self.local_embeddings:
             from moonbox.knowledge.embedding import LocalEmbedder
 
@@ -133,42 +134,25 @@ class _Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class UnusableSource:
-    """A source with a variable that is not set: its documents stay, and a sync says why there are no new ones."""
+class Unusable:
+    """Stands for a source, an embedder or a knowledge base with a variable that is not set: its use raises an error.
 
-    problem: str
+    The documents of such a source stay, and keyword search does without such an embedder. It has no name, because a
+    sync forgets the vectors of models with other names.
+    """
 
-    def scan(self, known: Mapping[str, str]) -> Iterator[Scanned]:
-        raise KnowledgeError(self.problem)
+    error: Callable[[], Exception]
 
+    def scan(self, *_: Any) -> NoReturn:
+        raise self.error()
 
-@dataclass(frozen=True, slots=True)
-class UnusableEmbedder:
-    """An embedder with a variable that is not set: keyword search does without it."""
-
-    problem: str
-
-    @property
-    def name(self) -> str:
-        raise EmbeddingError(self.problem)  # a name would make a sync forget the vectors of the real model
-
-    def embed(self, texts: Sequence[str], kind: Literal["document", "query"]) -> list[list[float]]:
-        raise EmbeddingError(self.problem)
-
-    def warm(self) -> None:
-        raise EmbeddingError(self.problem)
+    embed = warm = search = get = sources = scan
+    name = property(scan)
 
 
-@dataclass(frozen=True, slots=True)
-class UnusableKnowledge:
-    """A knowledge base whose path has a variable that is not set: each of its tools reports that."""
-
-    problem: str
-
-    def search(self, *_: Any) -> NoReturn:
-        raise ToolError(self.problem, code="unavailable")
-
-    get = sources = search
+def unusable_knowledge(problem: str) -> Unusable:
+    """A knowledge base whose tools report a problem."""
+    return Unusable(partial(ToolError, problem, code="unavailable"))
 
 
 def _without_unset(data: Any) -> tuple[Any, dict[str, Connector], str | None]:
@@ -178,7 +162,7 @@ def _without_unset(data: Any) -> tuple[Any, dict[str, Connector], str | None]:
     given, unusable = dict(data), {}
     if isinstance(sources := given.get("sources"), dict):
         problems = {name: problem for name, item in sources.items() if (problem := unset_problem(item)) is not None}
-        unusable = {name: UnusableSource(problem) for name, problem in problems.items()}
+        unusable = {name: Unusable(partial(KnowledgeError, problem)) for name, problem in problems.items()}
         given["sources"] = {name: item for name, item in sources.items() if name not in unusable}
     unset = unset_problem(given.get("embeddings"))
     if unset is not None:

@@ -279,10 +279,10 @@ def _open_knowledge(config: Config, closing: contextlib.ExitStack) -> tuple[Know
     if not section:
         return None, []
     from moonbox.knowledge.base import KnowledgeBase, knowledge_tools
-    from moonbox.knowledge.config import UnusableKnowledge
+    from moonbox.knowledge.config import unusable_knowledge
 
     if (problem := unset_problem(section.get("path"))) is not None:
-        return None, knowledge_tools(UnusableKnowledge(problem))
+        return None, knowledge_tools(unusable_knowledge(problem))
     knowledge = closing.enter_context(KnowledgeBase.from_config(read_knowledge(config)))
     return knowledge, knowledge_tools(knowledge)
 

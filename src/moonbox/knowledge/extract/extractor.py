@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from moonbox.closing import Closing
-from moonbox.knowledge.extract.formats import Extracted, ReadDocument, Unreadable
+from moonbox.knowledge.extract.formats import Extracted, Unreadable
 from moonbox.worker.chores import ChoreFailed, Chores
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ class Extractor(Closing):
         kind = "pdf" if data.startswith(b"%PDF-") else kind
         reader = "office" if kind in ("docx", "pptx", "xlsx") else kind if kind in _NEEDS else "plain"
         try:
-            answer = msgspec.convert(self._run(reader, kind, data, charset), ReadDocument)
+            extracted = msgspec.convert(self._run(reader, kind, data, charset), Extracted)
         except msgspec.ValidationError:
             raise Unreadable("reading the file sent an invalid answer") from None
-        if answer.extracted is None:
-            raise Unreadable(answer.error[:500], expected=answer.expected)
-        return answer.extracted
+        if extracted.error:
+            raise Unreadable(extracted.error[:500], expected=extracted.expected)
+        return extracted
 
     def sitemap(self, body: bytes) -> tuple[list[str], list[str]]:
         """The pages and the further sitemaps that a sitemap lists; raises Unreadable."""

@@ -18,15 +18,10 @@ class Extracted:
     updated_at: str | None = None
     metadata: dict[str, str] | None = None
     markdown: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class ReadDocument:
-    """What the reading process sends: what it took out of a file, or why it could not."""
-
-    extracted: Extracted | None = None
     error: str = ""
+    """Why there is no text that can be read."""
     expected: bool = False
+    """Whether that is normal for such a file and not a fault."""
 
 
 class Unreadable(Exception):
@@ -48,24 +43,19 @@ def kind_of_type(content_type: str) -> Kind | None:
     return _TYPES.get(name) or ("text" if name.startswith("text/") else None)
 
 
-_SUFFIXES: dict[str, Kind] = {
-    **dict.fromkeys(("md", "markdown", "mdown", "mkd", "mdx"), "markdown"),
-    **dict.fromkeys(("html", "htm", "xhtml"), "html"),
-    **dict.fromkeys(("csv", "tsv"), "csv"),
-    **{kind: kind for kind in ("rst", "pdf", "docx", "pptx", "xlsx", "epub")},
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+_NAMES: dict[Kind, tuple[str, str]] = {
+    "markdown": ("md markdown mdown mkd mdx", "text/markdown text/x-markdown"),
+    "rst": ("rst", "text/x-rst text/prs.fallenstein.rst"),
+    "text": ("", "application/json"),
+    "html": ("html htm xhtml", "text/html application/xhtml+xml"),
+    "pdf": ("pdf", "application/pdf"),
+    "csv": ("csv tsv", "text/csv text/tab-separated-values"),
+    "docx": ("docx", f"{_OFFICE}.wordprocessingml.document"),
+    "pptx": ("pptx", f"{_OFFICE}.presentationml.presentation"),
+    "xlsx": ("xlsx", f"{_OFFICE}.spreadsheetml.sheet"),
+    "epub": ("epub", "application/epub+zip"),
 }
-_OFFICE: dict[str, Kind] = {
-    "wordprocessingml.document": "docx",
-    "presentationml.presentation": "pptx",
-    "spreadsheetml.sheet": "xlsx",
-}
-_TYPES: dict[str, Kind] = {
-    **dict.fromkeys(("text/html", "application/xhtml+xml"), "html"),
-    **dict.fromkeys(("text/markdown", "text/x-markdown"), "markdown"),
-    **dict.fromkeys(("text/x-rst", "text/prs.fallenstein.rst"), "rst"),
-    **dict.fromkeys(("text/csv", "text/tab-separated-values"), "csv"),
-    **{f"application/vnd.openxmlformats-officedocument.{name}": kind for name, kind in _OFFICE.items()},
-    "application/epub+zip": "epub",
-    "application/pdf": "pdf",
-    "application/json": "text",
-}
+"""The endings of file names and the content types of each kind."""
+_SUFFIXES = {suffix: kind for kind, (suffixes, _) in _NAMES.items() for suffix in suffixes.split()}
+_TYPES = {name: kind for kind, (_, types) in _NAMES.items() for name in types.split()}
