@@ -20,7 +20,7 @@ START = ""
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a check of a trail came to."""
+    """The result of a check of a trail."""
 
     records: int
     """Records that fit, up to the first that does not."""

@@ -113,7 +113,7 @@ class FileTrail(RunReader):
         self._put("call_started", run, json.dumps(call.to_dict(), separators=(",", ":")), call)
 
     def end_call(self, run: str, call: Call) -> None:
-        """Write down what came of a call."""
+        """Write down the end of a call."""
         self._put("call_ended", run, json.dumps(call.to_dict(), separators=(",", ":")), call)
 
     def get(self, id: str) -> Run:

@@ -274,7 +274,8 @@ class RunReader:
             place = db.execute("SELECT repl, started, seq FROM runs WHERE id = ?", (run.id,)).fetchone()
             if place is None:
                 return None, None
-            around = [db.execute(sql, place).fetchone() for sql in (_EARLIER, _LATER)]
+            directions = ({"sign": "<", "order": "DESC"}, {"sign": ">", "order": "ASC"})
+            around = [db.execute(_NEIGHBOUR.format(**each), place).fetchone() for each in directions]
         earlier, later = (RunSummary(*row) if row is not None else None for row in around)
         return earlier, later
 
@@ -370,10 +371,10 @@ _STRETCH_END = """
     SELECT started, seq, id FROM runs WHERE (started, seq) < (?, ?) ORDER BY started DESC, seq DESC LIMIT 1 OFFSET ?
 """
 _NTH_LATEST = "SELECT started FROM runs ORDER BY started DESC LIMIT 1 OFFSET ?"
-_EARLIER = f"""
-    SELECT {SUMMARY} FROM runs WHERE repl = ? AND (started, seq) < (?, ?) ORDER BY started DESC, seq DESC LIMIT 1
+_NEIGHBOUR = f"""
+    SELECT {SUMMARY} FROM runs WHERE repl = ? AND (started, seq) {{sign}} (?, ?)
+    ORDER BY started {{order}}, seq {{order}} LIMIT 1
 """
-_LATER = f"SELECT {SUMMARY} FROM runs WHERE repl = ? AND (started, seq) > (?, ?) ORDER BY started, seq LIMIT 1"
 _TOTALS = "SELECT count(*), ifnull(sum(calls), 0) FROM runs WHERE started >= ?"
 _STATES = f"SELECT {_STATE} AS state, count(*) FROM runs WHERE started >= ? GROUP BY state ORDER BY state"
 _KINDS = f"SELECT kind, count(*) FROM runs WHERE {_FAILED} AND started >= ? GROUP BY kind ORDER BY kind"

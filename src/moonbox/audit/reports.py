@@ -81,7 +81,7 @@ def _bar(call: Call, start: float, per_cell: float, cells: int) -> str:
 
 
 def _status(call: Call, run: Run) -> str:
-    """What came of it, in words when it was not simply done."""
+    """The mark of a call's status, and for a call that is not ok the status in words."""
     mark = _STATUSES.get(call.status, ("?", "default"))[0]
     if call.ok:
         return mark
@@ -151,7 +151,8 @@ class CallPair:
         call = a or b
         assert call is not None
         same = a is not None and b is not None and _answer(a) == _answer(b)
-        fields: tuple[Any, ...] = (*_identity(call), *_side(a), *_side(b), same)
+        sides = [(None, None, None) if one is None else (one.index, one.status, one.duration) for one in (a, b)]
+        fields: tuple[Any, ...] = (*_identity(call), *sides[0], *sides[1], same)
         return cls(*fields)
 
 
@@ -217,10 +218,6 @@ def _pairs(a: Sequence[Call], b: Sequence[Call]) -> Iterator[CallPair]:
 
 def _identity(call: Call) -> tuple[str, str]:
     return call.tool, short(call.arguments, _ARGUMENT_CHARS)
-
-
-def _side(call: Call | None) -> tuple[int | None, str | None, float | None]:
-    return (None, None, None) if call is None else (call.index, call.status, call.duration)
 
 
 def _answer(call: Call) -> tuple[Any, ...]:

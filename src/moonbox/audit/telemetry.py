@@ -95,18 +95,13 @@ class _Recorded:
             return
         self.span.set_attributes({name: value for name, value in attributes.items() if value not in (None, "")})
         if error_type is not None:
-            self._fail(error_type, message)
+            from opentelemetry.trace import Status, StatusCode
+
+            said = {"exception.message": message} if self._content else {}
+            self.span.set_attribute("error.type", error_type)
+            self.span.add_event("exception", {"exception.type": error_type, **said})
+            self.span.set_status(Status(StatusCode.ERROR, message if self._content else error_type))
         self.span.end()
-
-    def _fail(self, error_type: str, message: str) -> None:
-        from opentelemetry.trace import Status, StatusCode
-
-        self.span.set_attribute("error.type", error_type)
-        event = {"exception.type": error_type}
-        if self._content:
-            event["exception.message"] = message
-        self.span.add_event("exception", event)
-        self.span.set_status(Status(StatusCode.ERROR, message if self._content else error_type))
 
 
 class RunSpan(_Recorded):

@@ -133,19 +133,14 @@ def _tidy(command: Any) -> Any:
 
 def _tidy_parameters(params: list[Any]) -> None:
     for param in params:
-        if param.param_type_name == "argument":
-            _tidy_argument(param)
+        if param.param_type_name == "argument":  # only its name: Typer adds brackets and dots in the usage line
+            vars(param)["display_type_rich"] = lambda ctx: None
+            if param.hidden:
+                vars(param)["get_usage_pieces"] = lambda ctx: []
+            if param.metavar is not None:
+                param.metavar = param.metavar.replace("...", "").strip("[]")
         elif param.metavar is None:
             param.metavar = "" if getattr(param, "is_flag", False) else _TYPE_WORDS.get(param.bare_type())
-
-
-def _tidy_argument(argument: Any) -> None:
-    """Show only the name of the argument. Typer adds brackets and dots in the usage line."""
-    vars(argument)["display_type_rich"] = lambda ctx: None
-    if argument.hidden:
-        vars(argument)["get_usage_pieces"] = lambda ctx: []
-    if argument.metavar is not None:
-        argument.metavar = argument.metavar.replace("...", "").strip("[]")
 
 
 _EXAMPLES = """[bold]Examples[/]

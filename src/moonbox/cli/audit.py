@@ -135,10 +135,17 @@ def prune(
     """
     if older_than is None and keep is None:
         raise UsageError("name the runs to delete: --older-than 30d, --keep 1000, or both")
-    trail, border = _trail(db), _border(older_than)
-    age = None if border is None else time.time() - border
+    trail, border = _trail(db), _since(older_than)
+    now = time.time()
+    if border is not None and border > now:
+        raise UsageError(f"--older-than {older_than} is in the future; use --keep 0 to delete every run")
     if dry_run or not yes:
-        number, which = trail.prune(older_than=age, keep=keep, dry_run=True), _which(border, keep)
+        age = None if border is None else now - border
+        number = trail.prune(older_than=age, keep=keep, dry_run=True)
+        parts = [] if border is None else [f"older than {when(border)}"]  # as a date: 1m is not taken for a month
+        if keep is not None:
+            parts.append(f"all but the latest {keep:,}" if keep else "all")
+        which = ", and ".join(parts)
         if dry_run or not number:
             typer.echo(f"{counted(number, 'run')} would be deleted: {which}" if dry_run else "nothing to delete")
             return
@@ -177,22 +184,6 @@ def verify(
         typer.echo(f"not intact: {visible(report.problem or '', keep='')}")
     if not report.ok:
         raise typer.Exit(1)
-
-
-def _border(text: str | None) -> float | None:
-    now = time.time()
-    border = None if text is None else moment(text, now)
-    if border is not None and border > now:
-        raise UsageError(f"--older-than {text} is in the future; use --keep 0 to delete every run")
-    return border
-
-
-def _which(border: float | None, keep: int | None) -> str:
-    """In words: the border as a date, so that 1m is not taken for a month."""
-    parts = [f"older than {when(border)}"] if border is not None else []
-    if keep is not None:
-        parts.append(f"all but the latest {keep:,}" if keep else "all")
-    return ", and ".join(parts)
 
 
 def _trail(db: Path | None) -> Store:

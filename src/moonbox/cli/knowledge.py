@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from moonbox.knowledge.base import KnowledgeBase
     from moonbox.knowledge.config import KnowledgeConfig
-    from moonbox.knowledge.records import Hits, Progress, SourceInfo, SyncReport
+    from moonbox.knowledge.records import Hits, Progress, SyncReport
 
 SHOWN_PROBLEMS = 10
 MARKS = ("\ue000", "\ue001")  # characters for private use, which do not occur in ordinary text
@@ -112,13 +112,27 @@ def get(
 
 def sources(config: ConfigFile = None, as_json: Json = False) -> None:
     """List the sources and their state."""
-    infos = _source_infos(_configured(config))
+    from moonbox.knowledge.base import never_synchronised
+
+    settings = _configured(config)
+    if settings.path.exists():
+        with _opened(settings) as base:
+            infos = base.sources()
+    else:
+        infos = [never_synchronised(name) for name in sorted(settings.sources)]
     if as_json:
         print_json([info.to_dict() for info in infos])
-    elif infos:
-        _print_sources(infos)
-    else:
+        return
+    if not infos:
         typer.echo(_NO_SOURCE)
+        return
+    rows = []
+    for info in infos:
+        state = "not configured" if not info.configured else "healthy" if info.healthy else "see notes"
+        notes = visible("\n".join(info.notes))
+        rows.append((visible(info.name), state, f"{info.documents:,}", info.last_sync or "never", notes))
+    names = ("source", "state", "documents", "last sync", "notes")
+    console().print(columns_table(names, rows, right=("documents",), folded=("notes",)))
 
 
 def stats(config: ConfigFile = None, as_json: Json = False) -> None:
@@ -148,15 +162,6 @@ def _opened(config: KnowledgeConfig, *, read_only: bool = True) -> KnowledgeBase
     from moonbox.knowledge.base import KnowledgeBase
 
     return KnowledgeBase.from_config(config, read_only=read_only)
-
-
-def _source_infos(config: KnowledgeConfig) -> list[SourceInfo]:
-    from moonbox.knowledge.base import never_synchronised
-
-    if not config.path.exists():
-        return [never_synchronised(name) for name in sorted(config.sources)]
-    with _opened(config) as base:
-        return base.sources()
 
 
 @contextlib.contextmanager
@@ -239,13 +244,3 @@ def _highlighted(snippet: str) -> Text:
             text.append(visible(word, keep=""), style="bold green")
         text.append(visible(rest if mark else word, keep=""))
     return text
-
-
-def _print_sources(infos: list[SourceInfo]) -> None:
-    rows = []
-    for info in infos:
-        state = "not configured" if not info.configured else "healthy" if info.healthy else "see notes"
-        notes = visible("\n".join(info.notes))
-        rows.append((visible(info.name), state, f"{info.documents:,}", info.last_sync or "never", notes))
-    names = ("source", "state", "documents", "last sync", "notes")
-    console().print(columns_table(names, rows, right=("documents",), folded=("notes",)))

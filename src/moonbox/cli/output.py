@@ -194,7 +194,12 @@ def show_values(run: Run, *, quote: bool, rows: int = 60, items: int = 30) -> bo
     """
     if not is_terminal():
         for value in run.values:
-            _write_plain(value)
+            if isinstance(value, bytes):  # a string that is not UTF-8 goes out as the bytes that it is
+                sys.stdout.flush()
+                sys.stdout.buffer.write(value)
+                sys.stdout.buffer.flush()
+            else:
+                sys.stdout.write(plain_text(value) + "\n")
         return False
     screen = console()
     shortened = False
@@ -212,15 +217,6 @@ def show_values(run: Run, *, quote: bool, rows: int = 60, items: int = 30) -> bo
         shortened = shortened or cut
         screen.print(text, soft_wrap=True)
     return shortened
-
-
-def _write_plain(value: Any) -> None:
-    if isinstance(value, bytes):  # a string that is not UTF-8 goes out as the bytes that it is
-        sys.stdout.flush()
-        sys.stdout.buffer.write(value)
-        sys.stdout.buffer.flush()
-    else:
-        sys.stdout.write(plain_text(value) + "\n")
 
 
 def show_error(
@@ -292,6 +288,8 @@ def _for_person(error: ScriptError) -> str:
 
 
 def _traceback_line(line: str, language: str) -> Text:
+    """A line of a traceback; a line of the script in colours."""
+    from rich.syntax import Syntax
     from rich.text import Text
 
     source = re.fullmatch(_SOURCE_LINE, line)
@@ -300,7 +298,10 @@ def _traceback_line(line: str, language: str) -> Text:
     text = Text(source[1], "dim")
     if source[2].strip() == "^":
         return text.append(source[2], "bold red")
-    return text.append_text(_highlighted(source[2], language))
+    syntax = Syntax("", lexer_of(language), theme="ansi_dark", background_color="default")
+    highlighted = syntax.highlight(source[2])
+    highlighted.rstrip()
+    return text.append_text(highlighted)
 
 
 def lexer_of(language: str) -> str:
@@ -308,16 +309,6 @@ def lexer_of(language: str) -> str:
     from moonbox.languages.registry import LANGUAGES
 
     return LANGUAGES[language].lexer if language in LANGUAGES else "text"
-
-
-def _highlighted(source: str, language: str) -> Text:
-    """One line of a script in colours."""
-    from rich.syntax import Syntax
-
-    syntax = Syntax("", lexer_of(language), theme="ansi_dark", background_color="default")
-    text = syntax.highlight(source)
-    text.rstrip()
-    return text
 
 
 # Values: JSON-like, coloured, formatted for the terminal's width, and shortened if they are long

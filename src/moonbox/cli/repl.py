@@ -242,12 +242,12 @@ def _show(run: Run, session: Session) -> None:
 def _run_command(line: str, session: Session) -> None:
     """Do what a line such as `:docs tools.find` asks for."""
     name, _, argument = line[1:].strip().partition(" ")
-    if name not in _ACTIONS:
-        near = nearest(name, _ACTIONS)
+    if name not in _TABLE:
+        near = nearest(name, _TABLE)
         hint = f"did you mean :{near[0]}?" if near else ":help lists the commands"
         print_error(f"unknown command :{name}; {hint}")
         return
-    _ACTIONS[name](session, argument.strip())
+    _TABLE[name][0](session, argument.strip())
 
 
 def _help(session: Session, argument: str) -> None:
@@ -323,5 +323,4 @@ _TABLE: dict[str, tuple[Callable[[Session, str], None], str]] = {
     "reset": (_reset, "remove all globals"),
     "quit": (_quit, "exit (Ctrl-D)"),
 }
-_ACTIONS = {name: action for name, (action, _) in _TABLE.items()}
 COMMANDS = {name: about for name, (_, about) in _TABLE.items()}

@@ -113,7 +113,12 @@ class CommandRunOptions(Struct, frozen=True, kw_only=True, dict=True):
             settings["lua_features"] = features
         settings |= {"limits": limits, "language": language, "min_workers": 0}
         boxes: list[Sandbox] = []
-        sandbox = Sandbox(self._tools(boxes), **settings, **hooks)
+        tools: Toolbox | tuple[()] = ()
+        if self.tools:
+            from moonbox.project.python_tools import load_tools
+
+            tools = load_tools(self.tools, boxes=boxes)
+        sandbox = Sandbox(tools, **settings, **hooks)
         for box in boxes:
             sandbox.define_as(box)
         return sandbox
@@ -143,13 +148,6 @@ class CommandRunOptions(Struct, frozen=True, kw_only=True, dict=True):
 
         config = with_journal(config or NoFile(), self.journal)
         return {"secrets": config.secrets, **sandbox_options(config, language)}
-
-    def _tools(self, boxes: list[Sandbox]) -> Toolbox | tuple[()]:
-        if not self.tools:
-            return ()
-        from moonbox.project.python_tools import load_tools
-
-        return load_tools(self.tools, boxes=boxes)
 
     def _limits(self, config: Config | None) -> Limits:
         """The preset, or else the project's limits, changed by the limits that have options of their own."""
