@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 from moonbox.closing import Closing
 from moonbox.errors import ArgumentError, ToolError, UsageError
@@ -95,8 +95,15 @@ class KnowledgeBase(Closing):
 
     def get(self, id: str) -> Document:
         """One document with its chunks, by the id that a search gave: "source:source_id"."""
+        if not isinstance(id, str):
+            raise UsageError(f'id must be a string "source:source_id", not {id!r}')
+        source, _, source_id = id.encode("utf-8", "replace").decode().partition(":")
         with self._database.reading() as db:
-            row = _find(db, id)
+            row = db.execute(
+                "SELECT documents.id, sources.id, name, source_id, title, source_url, updated_at, author, metadata"
+                " FROM documents JOIN sources ON sources.id = documents.source WHERE name = ? AND source_id = ?",
+                (source, source_id),
+            ).fetchone()
             if row is None:
                 raise DocumentNotFound(f"unknown document {id!r}; search returns valid ids")
             number, source_number, source, source_id, title, source_url, updated_at, author, metadata = row
@@ -164,15 +171,11 @@ class KnowledgeBase(Closing):
         """The store in numbers."""
         with self._database.reading() as db:
             models = [name for (name,) in db.execute("SELECT name FROM models ORDER BY name")]
-            return Stats(
-                path=str(self.path),
-                bytes=self.path.stat().st_size,
-                sources=_count(db, "sources"),
-                documents=_count(db, "documents"),
-                chunks=_count(db, "chunks"),
-                embedded=_count(db, "coarse_vectors"),
-                embedder=", ".join(models) or None,
-            )
+            tables = {"sources": "sources", "documents": "documents", "chunks": "chunks", "embedded": "coarse_vectors"}
+            sql = "SELECT count(*) FROM {}"
+            counts = {name: db.execute(sql.format(table)).fetchone()[0] for name, table in tables.items()}
+            size = self.path.stat().st_size
+            return Stats(path=str(self.path), bytes=size, embedder=", ".join(models) or None, **counts)
 
     def warm(self) -> None:
         """Load the embedder's model now, where it has one, so that the first query does not wait for it."""
@@ -221,28 +224,8 @@ _NOTES = {
 """What is said about a source, by the status of its last synchronisation."""
 
 
-def _count(db: sqlite3.Connection, table: str) -> int:
-    return int(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
-
-
 def _numbers(db: sqlite3.Connection) -> list[tuple[str, int]]:
     return db.execute("SELECT name, id FROM sources").fetchall()
-
-
-def _find(db: sqlite3.Connection, id: Any) -> Any:
-    columns = (
-        "SELECT documents.id, sources.id, sources.name, source_id, title, source_url, updated_at, author, metadata"
-        " FROM documents JOIN sources ON sources.id = documents.source"
-    )
-    if not isinstance(id, str):
-        raise UsageError(f'id must be a string "source:source_id", not {id!r}')
-    source, _, source_id = id.partition(":")
-    where, values = "sources.name = ? AND source_id = ?", (_storable(source), _storable(source_id))
-    return db.execute(f"{columns} WHERE {where}", values).fetchone()
-
-
-def _storable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
 
 
 def _source_info(db: sqlite3.Connection, number: int | None, name: str, configured: bool) -> SourceInfo:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from moonbox.database import Database, Schema
 from moonbox.knowledge.records import KnowledgeError
-from moonbox.knowledge.text import chunk_text, separated
+from moonbox.knowledge.text import separated
 
 if TYPE_CHECKING:
     import sqlite3
@@ -135,7 +135,7 @@ class Prepared:
     """The id of the document that it replaces."""
     digest: bytes
     fingerprint: str | None
-    pieces: tuple[Piece, ...]
+    pieces: Sequence[Piece]
 
 
 def digest(item: Item) -> bytes:
@@ -144,11 +144,6 @@ def digest(item: Item) -> bytes:
     hasher = hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16)
     hasher.update(item.body.encode())
     return hasher.digest()
-
-
-def prepare(item: Item, document: int | None, item_digest: bytes, fingerprint: str | None) -> Prepared:
-    pieces = chunk_text(item.body, markdown=item.format == "markdown")
-    return Prepared(item, document, item_digest, fingerprint, tuple(pieces[:MAX_CHUNKS]))
 
 
 def write(db: sqlite3.Connection, source: int, batch: Sequence[Prepared]) -> None:

@@ -25,8 +25,8 @@ from moonbox.knowledge.records import (
     iso_time,
     unknown_keys,
 )
-from moonbox.knowledge.store import PIPELINE, Prepared, digest, embedded_text, prepare, remove, write
-from moonbox.knowledge.text import joined
+from moonbox.knowledge.store import MAX_CHUNKS, PIPELINE, Prepared, digest, embedded_text, remove, write
+from moonbox.knowledge.text import chunk_text, joined
 from moonbox.knowledge.vectors import forget_other_models, model_id, pending, register_model, write_vectors
 from moonbox.wording import counted
 
@@ -246,7 +246,8 @@ class _Sync:
                 self._fingerprints.append((fingerprint, known.document))
         else:
             self.counts["added" if known is None else "updated"] += 1
-            self._batch.append(prepare(item, known.document if known else None, item_digest, fingerprint))
+            pieces = chunk_text(item.body, markdown=item.format == "markdown")[:MAX_CHUNKS]
+            self._batch.append(Prepared(item, known.document if known else None, item_digest, fingerprint, pieces))
             self._batch_chars += len(item.body)
         if len(self._batch) + len(self._fingerprints) >= BATCH_ITEMS or self._batch_chars >= BATCH_CHARS:
             self._flush()
