@@ -82,12 +82,12 @@ def api_operations() -> dict[str, Any]:
     sides = {"figures": {}, "diff": {"type": "array"}, "calls": _OBJECTS, "same_values": _BOOLEAN}
     result = {"result": {}, "run": _STRING}
     return {
+        "POST /run": _operation("run", "Run a script", result, body=script),  # the first to be compared
         "GET /health": _operation("health", "Whether the server is up", {"status": {"const": "ok"}}),
         "GET /metrics": _operation("metrics", "Metrics as Prometheus reads them", media="text/plain"),
         "GET /openapi.json": _operation("openapi", "This document", {"openapi": _STRING}),
         "GET /tools/list": _operation("listTools", "All tools", {"tools": _OBJECTS}),
         "GET /tools/search": _operation("searchTools", "Tools as scripts find them", {"tools": _OBJECTS}, search),
-        "POST /run": _operation("run", "Run a script", result, body=script),
         "GET /runs": _operation("listRuns", "The latest runs", {"runs": _OBJECTS}, filters),
         "GET /runs/{id}": _operation("getRun", "The complete record of a run", {"id": _STRING}),
         "GET /runs/{id}/report": _operation("getReport", "What a page shows of a run", report),

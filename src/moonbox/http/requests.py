@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LONGEST = 1_000
+_UNWATCHED = 0.02  # seconds after which it matters that a client has gone: most work ends before
 CODE_STATUS = {
     "unknown_tool": 404,
     "invalid": 400,
@@ -37,6 +38,7 @@ CODE_STATUS = {
 }
 """For the error codes of tools; any other code is 502: the request was valid, and the tool failed."""
 
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 KIND_STATUS = {
     "syntax": 400,
     "runtime": 422,
@@ -117,8 +119,7 @@ class JsonAnswer(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        return text.encode("utf-8", "backslashreplace")
+        return _encode(content).encode("utf-8", "backslashreplace")
 
 
 @contextlib.contextmanager
@@ -133,21 +134,30 @@ def refusing(status: int, code: str, *errors: type[Exception]) -> Iterator[None]
 async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """The result of the work. It is cancelled when the client goes away, which raises ClientDisconnect."""
 
-    async def wait_for_end() -> None:
+    task, loop, gone = asyncio.current_task(), asyncio.get_running_loop(), False
+    watching: list[asyncio.Task[None]] = []
+    assert task is not None
+
+    async def watch() -> None:
+        nonlocal gone
         while (await request.receive())["type"] != "http.disconnect":
             pass
+        gone = task.cancel()
 
-    task, end = asyncio.ensure_future(work), asyncio.ensure_future(wait_for_end())
+    timer = loop.call_later(_UNWATCHED, lambda: watching.append(loop.create_task(watch())))
     try:
-        await asyncio.wait((task, end), return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise ClientDisconnect
-        return task.result()
+        result = await work
+    except asyncio.CancelledError:
+        if not gone:
+            raise
     finally:
-        end.cancel()
-        if not task.done():
-            task.cancel()
-            await asyncio.wait((task,))
+        timer.cancel()
+        for each in watching:
+            each.cancel()
+    if not gone:
+        return result
+    task.uncancel()
+    raise ClientDisconnect
 
 
 def failure(status: int, code: str, message: str, *, headers: dict[str, str] | None = None, **more: Any) -> JsonAnswer:

@@ -254,9 +254,10 @@ def _logged(app: Any) -> Any:
         except ClientDisconnect:
             _HTTP.debug("the client has closed the connection")
         finally:
-            ms = round((time.monotonic() - began) * 1000)
-            fields = {"method": scope["method"], "path": scope["path"], "status": status, "ms": ms}
-            _HTTP.info("request", extra={"fields": fields})
+            if _HTTP.isEnabledFor(logging.INFO):
+                ms = round((time.monotonic() - began) * 1000)
+                fields = {"method": scope["method"], "path": scope["path"], "status": status, "ms": ms}
+                _HTTP.info("request", extra={"fields": fields})
 
     return logged
 
@@ -424,18 +425,20 @@ class _LoggedSink(SinkAround):
     """A sink that logs each run, and the tracebacks of its tools, before it passes it on. The records are redacted."""
 
     def write(self, run: Run) -> None:
-        fields: dict[str, Any] = {
-            "id": run.id,
-            "result": "ok" if run.error is None else run.error.kind,
-            "calls": len(run.calls),
-            "ms": round(run.usage.wall * 1000),
-            "tool": run.tool,
-            "parent": run.parent,
-            "error": "" if run.error is None else run.error.message[:500],
-        }
-        optional = ("tool", "parent", "error")
-        fields = {key: value for key, value in fields.items() if value or key not in optional}
-        _RUNS.log(logging.INFO if run.error is None else logging.WARNING, "run", extra={"fields": fields})
+        level = logging.INFO if run.error is None else logging.WARNING
+        if _RUNS.isEnabledFor(level):
+            fields: dict[str, Any] = {
+                "id": run.id,
+                "result": "ok" if run.error is None else run.error.kind,
+                "calls": len(run.calls),
+                "ms": round(run.usage.wall * 1000),
+                "tool": run.tool,
+                "parent": run.parent,
+                "error": "" if run.error is None else run.error.message[:500],
+            }
+            optional = ("tool", "parent", "error")
+            fields = {key: value for key, value in fields.items() if value or key not in optional}
+            _RUNS.log(level, "run", extra={"fields": fields})
         for call, text in tracebacks(run) if _CALLS.isEnabledFor(logging.DEBUG) else ():
             about = {"run": run.id, "call": call.index, "tool": call.tool, "traceback": text}
             _CALLS.debug("traceback", extra={"fields": about})

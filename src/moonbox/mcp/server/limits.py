@@ -10,8 +10,8 @@ import contextlib
 import math
 import secrets
 import time
-from collections import OrderedDict
-from dataclasses import dataclass
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -91,13 +91,28 @@ class Shares:
 
 @dataclass(slots=True)
 class _Use:
-    """A call: it counts while it runs, and for a minute from its end."""
+    """The calls of one client: each counts while it runs, and for a minute from its end."""
 
-    began: float
-    ended: float | None = None
+    running: dict[object, float] = field(default_factory=dict)
+    """When each began."""
+    ended: deque[tuple[float, float]] = field(default_factory=deque)
+    """When each ended, and how long it took; the oldest first."""
+    took: float = 0.0
+    """The seconds of those that have ended, together."""
+
+    def count(self, now: float) -> int:
+        """How many there are, without those that have ended long ago."""
+        while self.ended and self.ended[0][0] <= now - 60.0:
+            self.took -= self.ended.popleft()[1]
+        return len(self.running) + len(self.ended)
 
     def seconds(self, now: float) -> float:
-        return (now if self.ended is None else self.ended) - self.began
+        return self.took + sum(now - began for began in self.running.values())
+
+    def refusal(self, limit: str, now: float) -> TooMany:
+        wait = (self.ended[0][0] if self.ended else now) + 60.0 - now
+        seconds = max(1, math.ceil(wait))
+        return TooMany(f"{limit}; try again in {seconds} s", seconds)
 
 
 class Quotas:
@@ -107,7 +122,7 @@ class Quotas:
         self, calls: int | None, seconds: float | None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._calls, self._seconds, self._clock = calls, seconds, clock
-        self._used: dict[str, list[_Use]] = {}
+        self._used: dict[str, _Use] = {}
 
     @contextlib.contextmanager
     def call(self, client: str) -> Iterator[None]:
@@ -117,18 +132,21 @@ class Quotas:
             return
         now = self._clock()
         if len(self._used) > _MAX_REMEMBERED:
-            self._used = {name: used for name, used in self._used.items() if _recent(used, now)}
-        used = self._used[client] = _recent(self._used.get(client, []), now)
-        if self._calls is not None and len(used) >= self._calls:
-            raise _exceeded(f"this client may make {counted(self._calls, 'call')} a minute", used, now)
-        if self._seconds is not None and sum(use.seconds(now) for use in used) >= self._seconds:
-            raise _exceeded(f"the calls of this client may take {self._seconds:g} s a minute", used, now)
-        use = _Use(now)
-        used.append(use)
+            self._used = {name: use for name, use in self._used.items() if use.count(now)}
+        use, call = self._used.setdefault(client, _Use()), object()
+        count = use.count(now)
+        if self._calls is not None and count >= self._calls:
+            raise use.refusal(f"this client may make {counted(self._calls, 'call')} a minute", now)
+        if self._seconds is not None and count and use.seconds(now) >= self._seconds:
+            raise use.refusal(f"the calls of this client may take {self._seconds:g} s a minute", now)
+        use.running[call] = now
         try:
             yield
         finally:
-            use.ended = self._clock()
+            ended = self._clock()
+            took = ended - use.running.pop(call)
+            use.took += took
+            use.ended.append((ended, took))
 
     @contextlib.asynccontextmanager
     async def acall(self, client: str) -> AsyncIterator[None]:
@@ -139,16 +157,6 @@ class Quotas:
     def __len__(self) -> int:
         """How many clients are remembered."""
         return len(self._used)
-
-
-def _recent(used: list[_Use], now: float) -> list[_Use]:
-    return [use for use in used if use.ended is None or use.ended > now - 60.0]
-
-
-def _exceeded(limit: str, used: list[_Use], now: float) -> TooMany:
-    wait = min(now if use.ended is None else use.ended for use in used) + 60.0 - now
-    seconds = max(1, math.ceil(wait))
-    return TooMany(f"{limit}; try again in {seconds} s", seconds)
 
 
 class TokenBucket:

@@ -17,9 +17,8 @@ from mcp.server.streamable_http import EventMessage, EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import AnyHttpUrl
-from starlette.applications import Starlette
 from starlette.middleware.authentication import AuthenticationMiddleware
-from starlette.routing import Mount, Route
+from starlette.routing import Route, Router
 
 from moonbox.mcp.server.auth import Verifier, configured_tokens
 from moonbox.mcp.server.limits import RequestRate, TooMany
@@ -45,7 +44,7 @@ _SESSION_SECONDS = 60
 """When a client with too many sessions may try again: some end when they are idle."""
 
 
-def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starlette:
+def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Router:
     """An ASGI application that serves MCP at /mcp; all other paths go to `other`, with the same limits."""
     settings = server.settings
     manager = HttpSessions(server)
@@ -67,17 +66,16 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
         endpoint = AuthenticationMiddleware(endpoint, backend=BearerAuthBackend(Verifier(settings)))
     senders = _Senders(settings)
     routes.append(Route(PATH, endpoint=guarded(endpoint, settings, senders)))
-    if other is not None:
-        api = _taking_turns(other, server, senders)
-        routes.append(Mount("/", app=guard.Guard(api, senders.check, senders.check_rate)))
+    api = other and guard.Guard(_taking_turns(other, server, senders), senders.check, senders.check_rate)
 
     @contextlib.asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+    async def lifespan(_: object) -> AsyncIterator[None]:
         async with server.running(), manager.run():
             await server.upstreams.start_for_all(owners=bool(settings.tokens) or settings.oauth is not None)
             yield
 
-    return Starlette(routes=routes, lifespan=lifespan)
+    # Not a Starlette application: its handlers of errors would be in the way of each request a second time.
+    return Router(routes, redirect_slashes=False, default=api, lifespan=lifespan)
 
 
 def guarded(app: ASGIApp, settings: ServeSettings, senders: _Senders | None = None) -> guard.Guard:
