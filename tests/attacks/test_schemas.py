@@ -13,6 +13,7 @@ import pytest
 
 from moonbox import Sandbox, Tool
 from moonbox.errors import MoonboxError, ToolError
+from moonbox.tools.search import ToolSearch
 from tests.long import times
 
 if TYPE_CHECKING:
@@ -59,8 +60,20 @@ def nested(levels: int, keyword: str, **more: Any) -> dict[str, Any]:
     return {"items": schema}
 
 
+def mesh(size: int, keyword: str, *inside: str) -> dict[str, Any]:
+    """Each schema refers to all others, at the same value or a step inside it."""
+    parts: dict[str, Any] = {}
+    for at in range(size):
+        part: Any = {keyword: [{"$ref": f"#/$defs/d{other}"} for other in range(size) if other != at]}
+        for step in inside:
+            part = {step: part}
+        parts[f"d{at}"] = part
+    return {"$ref": "#/$defs/d0", "$defs": parts}
+
+
 NAMES = [f"{number:06}" for number in range(5_000)]
 ROWS = [[number, str(number)] for number in range(300)]
+HUB: dict[str, Any] = {"$defs": {"x": {"properties": {name: {} for name in NAMES[:2_000]}}}}
 MANY = {"anyOf": [{"maximum": 0}] * 900, "$comment": "each way to it costs 900 looks"}
 DEEP = json.loads('{"a":' * 40 + "1" + "}" * 40)
 UNIONS = ("allOf", "anyOf", "oneOf")
@@ -92,6 +105,15 @@ KNOWN: list[tuple[dict[str, Any], Any]] = [
     ({"properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#", "minProperties": 0}]}}}, DEEP),
     ({"if": {"$ref": "#/$defs/d0"}, "then": False, **chain(19, "anyOf", {"type": "null"})}, 1),
     ({"not": chain(19, "allOf", {"type": "integer"})} | {"$defs": chain(19, "allOf", {})["$defs"]}, 1),
+    *((mesh(9, keyword), 1) for keyword in UNIONS),
+    *((mesh(9, keyword, "items"), [[[[[1] * 3] * 3] * 3] * 3] * 3) for keyword in UNIONS),
+    ({"allOf": [{"items": {"$ref": "#"}}] * 300 + [{"maximum": 9}] * 300}, [1] * 1_000),
+    ({"allOf": [{"items": {"$ref": "#/$defs/a"}}] * 90, "$defs": {"a": {"items": {"$ref": "#"}}}}, ROWS),
+    ({"pattern": "[" * 60_000}, "a"),
+    ({"pattern": "\\p{" * 15_000}, "a"),
+    ({"default": [1] * 9_000, "items": {"anyOf": [{"anyOf": [{"maximum": 0}] * 90}] * 90}}, [1]),
+    ({"type": "object", "required": NAMES}, {}),
+    ({"type": "object", **HUB, "items": {"prefixItems": [{"allOf": [{"$ref": "#/$defs/x"}]}] * 900}}, [[{}]]),
 ]  # fmt: skip
 
 
@@ -200,6 +222,14 @@ def test_no_made_up_schema_stops_other_threads(seed: int) -> None:
     assert not stops_threads(schema, value_of(chance))
 
 
+def test_text_with_many_marks_on_one_letter_stops_no_thread() -> None:
+    marks = "e" + "\u0301\u0316" * 15_000
+    tool = Tool.from_schema(name="f", call=lambda args: 1, parameters={"properties": {"a": {"description": marks}}})
+    with Watchdog().watching() as watchdog:
+        assert ToolSearch([tool]).search("f")
+    assert watchdog.longest < LONGEST_STOP
+
+
 def test_a_result_is_not_validated_against_a_schema_above_the_bounds() -> None:
     schema = chain(20, "allOf", {"type": "object", "required": ["b"]})
     odd = Tool.from_schema(name="odd", call=lambda args: {"a": 1}, returns=schema, validate_result=True)
@@ -209,6 +239,35 @@ def test_a_result_is_not_validated_against_a_schema_above_the_bounds() -> None:
         1,
         ["the result of odd was not validated: its schema nests too many alternatives within alternatives"],
     )
+
+
+def test_schemas_that_refer_to_themselves_judge_alike() -> None:
+    tree = {"type": "object", "properties": {"id": {"type": "integer"}, "of": {"items": {"$ref": "#/$defs/Tree"}}}}
+    either: dict[str, Any] = {
+        "anyOf": [
+            {"properties": {"op": {"const": "not"}, "left": {"$ref": "#/$defs/Either"}}, "required": ["op"]},
+            {"properties": {"op": {"const": "and"}, "left": {"$ref": "#/$defs/Either"}}, "required": ["op"]},
+            {"type": "integer"},
+        ]
+    }
+    for name, part, right, wrong in (
+        ("Tree", tree, {"id": 1, "of": [{"id": 2, "of": [{}]}]}, {"of": [{"of": [{"id": "x"}]}]}),
+        ("Either", either, {"op": "not", "left": {"op": "and", "left": 3}}, {"op": "and", "left": {"op": "or"}}),
+        ("Self", {"allOf": [{"$ref": "#/$defs/Self"}, {"type": "integer"}]}, 1, "x"),
+    ):
+        schema = {"type": "object", "properties": {"a": {"$ref": f"#/$defs/{name}"}}, "$defs": {name: part}}
+        tool = Tool.from_schema(name="f", call=lambda args: 1, parameters=schema)
+        assert tool.bind({"a": right}) == {"a": right}
+        with pytest.raises(MoonboxError, match=r"invalid arguments for f:\n- a"):
+            tool.bind({"a": wrong})
+
+
+def test_a_value_that_leads_two_ways_into_the_same_schema_is_coerced_once() -> None:
+    both = {"properties": {"a": {"allOf": [{"$ref": "#/$defs/B"}, {"$ref": "#/$defs/B"}]}}}
+    tool = Tool.from_schema(
+        name="f", call=lambda args: 1, parameters={"properties": {"b": {"$ref": "#/$defs/B"}}, "$defs": {"B": both}}
+    )
+    assert tool.bind({"b": DEEP}) == {"b": DEEP}
 
 
 def test_a_large_result_is_validated_in_pieces() -> None:

@@ -2,8 +2,7 @@
 
 The validator holds Python's lock while it works. The schema of a server or of a script could stop every thread with it.
 An estimate is an upper bound, read from the keywords: a value is looked at by each schema that applies to it, once for
-each way that leads there. A schema that refers to itself adds its own work once, because the validator remembers what
-it has found. The unit is one look at one value, about 25 ns.
+each way that leads there. The estimate itself reads each schema once. The unit is one look at one value, about 25 ns.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moonbox.errors import ToolDefinitionError
-from moonbox.schema.tree import DEFINITIONS, pointed, roles
+from moonbox.schema.tree import pointed, roles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from moonbox.schema.tree import Schema, SchemaNode
 
@@ -28,9 +27,7 @@ ORDINARY = 16
 _DEEPEST = 100
 _MOST_LOOKS = 100_000  # at one value
 _MOST_PARTS = 20_000  # tables, lists and values in a schema
-_MOST_LOOPS = 50
 _MOST_BASES = 20  # schemas with identifiers
-_MOST_STEPS = 300_000
 _MOST_BUILT = 20_000  # states of all patterns
 _MOST_PATHS = 2_000  # below `unevaluatedProperties` and `unevaluatedItems`
 _LONGEST_WAY = 200
@@ -46,46 +43,93 @@ class TooCostly(Exception):
     """Validating would take too long."""
 
 
+class _Reading(NamedTuple):
+    """What a validator does with a schema."""
+
+    rules: int
+    """Looks that are not those of a schema within it."""
+    times: int
+    """How often it judges the value to know what is left for `unevaluatedItems` and `unevaluatedProperties`."""
+    same: list[Schema]
+    """What judges the same value."""
+    inside: tuple[_Inside, _Inside]
+    """What judges the elements of an array, and the members of an object."""
+
+
+class _Inside(NamedTuple):
+    one: dict[Any, Schema]
+    """What judges the element or member of a name; under None, all others."""
+    each: list[Schema]
+    """What judges all of them."""
+
+
+class _Work(NamedTuple):
+    """The work of a schema."""
+
+    looks: int
+    """At any one value, at most."""
+    way: int = 0
+    """The most steps from schema to schema, to the end of one turn of each loop."""
+    loops: bool = False
+    """Whether it leads to a schema that refers to itself."""
+    divided: bool = False
+    """Whether it leads to a loop that a value is compared with only in pieces."""
+
+
+_ONE = _Work(1)
+
+
 class Estimate:
-    """The work of a schema and of its parts, in looks at one value. Raises TooCostly where it is above the bounds."""
+    """The work of a schema and of its parts. Raises TooCostly where it is above the bounds.
+
+    A schema may refer to itself. If that takes a step into the value each time, and each element or member is given to
+    one such schema, no value gets more looks than at one turn of the loop and those that the levels above it cause
+    beside it. Otherwise a validator tries all ways through the loop, so that a value is compared with it in pieces.
+    """
 
     def __init__(self, root: SchemaNode) -> None:
         self._root: Schema = root.schema
         self._bases: list[Schema] = [self._root]
         self._anchors: dict[str, list[Schema]] = {}
-        self._known: dict[int, int] = {}
-        self._open: dict[int, None] = {}
-        self._loops: dict[int, Schema] = {}
+        self._read_parts: dict[int, _Reading] = {}
+        self._known: dict[int, _Work] = {}
+        self._loops: dict[int, int] = {}  # the number of the loop that a schema belongs to
+        self._turns: list[_Work] = []  # the work of each loop
+        self._way: list[dict[str, Any]] = []
+        self._numbers: dict[int, int] = {}
         self._patterns: dict[str, int] = {}
-        self._built = self._paths = self._repeated = 0
-        self._left = _MOST_STEPS
+        self._built = self._paths = 0
         self.reads_text = False
         """Whether its work grows with the length of texts, and not only with the number of values."""
         self.is_divisible = True
         """Whether all references lead to definitions, so that a part means the same alone."""
         self._scan()
-        looks = self._work(self._root)
-        waiting = list(self._loops)
-        for key in waiting:  # the loop adds to it
-            if len(waiting) > _MOST_LOOPS:
-                raise TooCostly("its schema refers to itself in too many places")
-            self._repeated += self._alone(self._loops[key])
-            waiting += [other for other in self._loops if other not in waiting]
-        if looks + self._repeated > _MOST_LOOKS or self._paths > _MOST_PATHS:
+        if isinstance(self._root, dict):
+            self._find_loops(self._root, 1)
+        if self._paths > _MOST_PATHS:
             raise TooCostly("its schema nests too many alternatives within alternatives")
-        if self._built > _MOST_BUILT:
-            raise TooCostly("its schema has patterns that are too large")
 
-    def looks(self, schema: Schema) -> int:
-        """How often a validator looks at one value, at most."""
-        self._left = _MOST_STEPS
-        return self._work(schema) + self._repeated
+    @property
+    def is_ordinary(self) -> bool:
+        """Whether values of any size can be compared with the whole at once."""
+        return self.looks <= ORDINARY and not self._work(self._root).divided
+
+    @property
+    def looks(self) -> int:
+        """At one value, at most."""
+        return self._work(self._root).looks
 
     def affords(self, schema: Schema, value: Any) -> bool:
         """Whether a value can be compared with a part of the schema at once."""
-        looks = self.looks(schema)
-        most = MOST_WORK // looks
-        return looks <= ORDINARY or size(value, most, texts=self.reads_text) <= most
+        return self._affords(self._work(schema), value)
+
+    def affords_rule(self, rule: dict[str, Any], value: Any) -> bool:
+        """The same for a keyword of the schema in a schema of its own."""
+        return self._affords(self._sum(self._read(rule)), value)
+
+    def _affords(self, work: _Work, value: Any) -> bool:
+        most = MOST_WORK // work.looks
+        return not work.divided and (work.looks <= ORDINARY or size(value, most, texts=self.reads_text) <= most)
 
     def _scan(self) -> None:
         """Count the parts, and find those that references name other than by their places."""
@@ -93,7 +137,7 @@ class Estimate:
         while waiting:
             item = waiting.pop()
             left -= 1
-            if left < 0:
+            if left < 0 or len(self._bases) > _MOST_BASES:
                 raise TooCostly("its schema is too large")
             if isinstance(item, dict):
                 ref = item.get("$ref", "#/$defs/")
@@ -111,58 +155,136 @@ class Estimate:
             elif isinstance(item, list):
                 waiting += item
 
-    def _alone(self, schema: Schema) -> int:
-        """The work of a schema that refers to itself, seen from itself."""
-        known, self._known = self._known, {}
-        work = self._work(schema)
-        self._known = known
-        return work
+    def _find_loops(self, schema: dict[str, Any], depth: int) -> int:
+        """Find the loops behind a schema (with Tarjan's algorithm): the lowest number that it leads back to."""
+        if depth > _LONGEST_WAY:
+            raise TooCostly("its schema has a chain of references that is too long")
+        reading = self._read_parts[id(schema)] = self._read(schema)
+        at, number = len(self._way), len(self._numbers)
+        lowest = self._numbers[id(schema)] = number
+        self._way.append(schema)
+        others = [part for inside in reading.inside for part in (*inside.one.values(), *inside.each)]
+        others = [part for part in (*reading.same, *others) if isinstance(part, dict)]
+        for other in others:
+            known = self._numbers.get(id(other))
+            lowest = min(lowest, self._find_loops(other, depth + 1) if known is None else known)
+        if lowest < number:
+            return lowest
+        loop = self._way[at:]
+        del self._way[at:]
+        self._numbers.update((id(part), _MOST_PARTS) for part in loop)
+        if len(loop) > 1 or any(other is schema for other in others):
+            self._turn(loop)
+        self._work(schema)
+        return _MOST_PARTS
 
-    def _work(self, schema: Schema) -> int:
-        self._left -= 1
-        if self._left < 0 or len(self._bases) > _MOST_BASES:
-            raise TooCostly("its schema is too large")
-        if not isinstance(schema, dict):
-            return 1
+    def _turn(self, loop: list[dict[str, Any]]) -> None:
+        """Work out what one turn of a loop costs."""
+        self._loops |= {id(schema): len(self._turns) for schema in loop}
+        self._turns.append(_Work(1, loops=True))
+        works = [self._turn_of(schema) for schema in loop]
+        divided = any(work.divided for work in works) or any(
+            count > 1 for kind in (0, 1) for schema in loop for count in self._given(schema, kind, {}).values()
+        )
+        if divided and not (self.is_divisible and all(schema.keys() <= SPLIT for schema in loop)):
+            raise TooCostly("its schema refers to itself in too many places")
+        way = max(work.way for work in works)
+        looks = 1 if divided else max(work.looks for work in works) * (1 + way)
+        self._turns[-1] = _bounded(_Work(looks, way, loops=True, divided=divided))
+
+    def _turn_of(self, schema: dict[str, Any]) -> _Work:
+        """The work of a schema in a loop, without the next turn."""
         key = id(schema)
-        if key in self._open:
-            self._loops.setdefault(key, schema)
-            return 1
         if key not in self._known:
-            if len(self._open) > _LONGEST_WAY:
-                raise TooCostly("its schema has a chain of references that is too long")
-            self._open[key] = None
-            self._known[key] = min(self._read(schema), _MOST_LOOKS + 1)
-            del self._open[key]
+            self._known[key] = _Work(1, loops=True, divided=True)  # for a way back that takes no step into the value
+            self._known[key] = self._sum(self._read_parts[key], self._loops[key])
         return self._known[key]
 
-    def _read(self, schema: dict[str, Any]) -> int:
-        same = 1 + sum(self._rules(schema))
-        member = each = name = 0
+    def _given(self, schema: Schema, kind: int, known: dict[int, dict[Any, int]]) -> dict[Any, int]:
+        """To how many schemas that lead to a loop a schema gives the element or member of a name; None: all others."""
+        if not isinstance(schema, dict) or not self._work(schema).loops:
+            return {None: 0}
+        if id(schema) not in known:
+            reading = self._read_parts[id(schema)]
+            inside = reading.inside[kind]
+            given = {name: int(self._work(part).loops) for name, part in {None: True, **inside.one}.items()}
+            for part in inside.each:
+                given = {name: count + self._work(part).loops for name, count in given.items()}
+            for other in reading.same:
+                more = self._given(other, kind, known)
+                names = given.keys() | more.keys()
+                given = {name: given.get(name, given[None]) + more.get(name, more[None]) for name in names}
+            known[id(schema)] = {name: min(count, 2) for name, count in given.items()}
+        return known[id(schema)]
+
+    def _work(self, schema: Schema) -> _Work:
+        if not isinstance(schema, dict):
+            return _ONE
+        key = id(schema)
+        if key in self._loops:
+            return self._turns[self._loops[key]]
+        if key not in self._known:
+            self._known[key] = self._sum(self._read_parts.get(key) or self._read(schema))
+        return self._known[key]
+
+    def _sum(self, reading: _Reading, loop: int | None = None) -> _Work:
+        """The work of what was read; in a loop, without the schemas of the loop that judge elements and members."""
+
+        def work(part: Schema, *, is_inside: bool) -> _Work:
+            if loop is None or self._loops.get(id(part)) != loop:
+                return self._work(part)
+            return _Work(0, loops=True) if is_inside else self._turn_of(part)
+
+        works = [work(part, is_inside=False) for part in reading.same]
+        looks, most = reading.rules + sum(part.looks for part in works), 0
+        if reading.times > 1:
+            self._paths += looks
+        for one, each in reading.inside:
+            ones = [work(part, is_inside=True) for part in one.values()]
+            others = [work(part, is_inside=True) for part in each]
+            most = max(most, max((part.looks for part in ones), default=0) + sum(part.looks for part in others))
+            works += [*ones, *others]
+        return _bounded(
+            _Work(
+                reading.times * looks + most,
+                1 + max((part.way for part in works), default=0),
+                any(part.loops for part in works),
+                any(part.divided for part in works),
+            )
+        )
+
+    def _read(self, schema: dict[str, Any]) -> _Reading:
+        same, elements, members = list(self._referred(schema)), _Inside({}, []), _Inside({}, [])
+        rules = 1 + sum(self._rules(schema))
         for keyword, part in roles(schema):
-            work = self._work(part)
-            if keyword in _OF_EACH_MEMBER:
-                each += work
-            elif keyword in _OF_A_MEMBER:
-                member = max(member, work)
-            elif keyword == "propertyNames":
-                name = work
-            elif keyword not in DEFINITIONS:
-                same += work
+            match keyword:
+                case "prefixItems" | "items" if isinstance(schema[keyword], list):
+                    elements.one[len(elements.one)] = part
+                case "items" | "additionalItems":
+                    elements.one[None] = part
+                case "additionalProperties":
+                    members.one[None] = part
+                case "contains" | "unevaluatedItems":
+                    elements.each.append(part)
+                case "patternProperties" | "propertyNames" | "unevaluatedProperties":
+                    members.each.append(part)
+                case "properties" | "$defs" | "definitions":
+                    pass
+                case _:
+                    same.append(part)
+        named = schema.get("properties")
+        members.one.update(named if isinstance(named, dict) else {})
         patterns = schema.get("patternProperties")
-        each += sum(map(self._pattern, patterns)) if isinstance(patterns, dict) else 0
-        if "unevaluatedItems" in schema or "unevaluatedProperties" in schema:
-            self._paths += same
-            same *= _UNEVALUATED
-        return same + max(member + each, name)
+        rules += sum(map(self._pattern, patterns)) if isinstance(patterns, dict) else 0
+        times = 1 if schema.keys().isdisjoint(("unevaluatedItems", "unevaluatedProperties")) else _UNEVALUATED
+        return _Reading(rules, times, same, (elements, members))
 
     def _rules(self, schema: dict[str, Any]) -> Iterator[int]:
         """The work of what is not a schema within it."""
         for keyword, rule in schema.items():
             match keyword:
-                case "$ref" | "$dynamicRef" | "$recursiveRef" if isinstance(rule, str):
-                    yield sum(map(self._work, self._targets(rule)))
-                    yield _METASCHEMA if "json-schema.org" in rule else 0
+                case "$ref" | "$dynamicRef" | "$recursiveRef" if isinstance(rule, str) and "json-schema.org" in rule:
+                    yield _METASCHEMA
                 case "pattern" if isinstance(rule, str):
                     yield self._pattern(rule)
                 case "enum" | "const":
@@ -179,12 +301,16 @@ class Estimate:
                 case "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" if isinstance(rule, int):
                     yield 2 * rule.bit_length() if abs(rule) >= 2**63 else 0
 
-    def _targets(self, ref: str) -> Iterable[Schema]:
-        """All that a reference may lead to: which one it is depends on identifiers where a schema has several."""
-        fragment = ref.partition("#")[2]
-        if fragment and not fragment.startswith("/"):
-            return self._anchors.get(fragment, ())
-        return [pointed(base, f"#{fragment}") for base in self._bases]
+    def _referred(self, schema: dict[str, Any]) -> Iterator[Schema]:
+        """All that its references may lead to: which one it is depends on identifiers where a schema has several."""
+        for keyword in ("$ref", *_DYNAMIC):
+            if not isinstance(ref := schema.get(keyword), str):
+                continue
+            fragment = ref.partition("#")[2]
+            if fragment and not fragment.startswith("/"):
+                yield from self._anchors.get(fragment, ())
+            else:
+                yield from (pointed(base, f"#{fragment}") for base in self._bases)
 
     def _pattern(self, pattern: str) -> int:
         """The work for each character of a text."""
@@ -192,8 +318,18 @@ class Estimate:
             self.reads_text = True
             states = _states(pattern)
             self._built += 20 + states
+            if self._built > _MOST_BUILT:
+                raise TooCostly("its schema has patterns that are too large")
             self._patterns[pattern] = 1 + states // 16 + (_FANCY if re.search(_NEEDS_STEPS_BACK, pattern) else 0)
         return self._patterns[pattern]
+
+
+def _bounded(work: _Work) -> _Work:
+    if work.looks > _MOST_LOOKS:
+        raise TooCostly("its schema nests too many alternatives within alternatives")
+    if work.way > _LONGEST_WAY:
+        raise TooCostly("its schema has a chain of references that is too long")
+    return work
 
 
 def size(value: Any, most: int, *, texts: bool) -> int:
@@ -258,13 +394,24 @@ def _states(pattern: str) -> int:
         else:
             last = 1 + len(token) // 8 + 250 * len(re.findall(r"\\[pP]", token)) + 4 * token.startswith((".", "[^"))
         sums[-1] += max(last, 0)
+        if sums[-1] > _MOST_BUILT:
+            break
     return min(sum(sums), _MOST_BUILT + 1)
 
 
-_OF_A_MEMBER = frozenset({"additionalItems", "additionalProperties", "items", "prefixItems", "properties"})
-_OF_EACH_MEMBER = frozenset({"contains", "patternProperties", "unevaluatedItems", "unevaluatedProperties"})
+OUTERMOST = frozenset({"type", "minItems", "maxItems", "minProperties", "maxProperties", "required"})
+"""Keywords that judge a value without what is in it."""
+SPLIT = (
+    OUTERMOST
+    | {"$ref", "allOf", "anyOf", "oneOf"}
+    | {"additionalItems", "additionalProperties", "items", "prefixItems", "properties"}
+    | {"$comment", "$defs", "default", "definitions", "deprecated", "description", "examples", "format", "title"}
+    | {"$schema", "otherNames"}
+)
+"""The keywords that can be judged piece by piece, or say nothing."""
 _DYNAMIC = frozenset({"$dynamicRef", "$recursiveRef"})
 _TOKEN = re.compile(
-    r"\\[pP](?:\{[^}]*\})?|\\.|\[\^?(?:\\.|[^\]\\])*\]|\{(?P<count>\d+)(?:,(?P<most>\d*))?\}|.", re.DOTALL | re.ASCII
+    r"\\[pP](?:\{[^}]{0,60}\})?|\\.|\[\^?(?:\\.|[^\]\\]){0,300}+\]|\{(?P<count>\d+)(?:,(?P<most>\d*))?\}|.",
+    re.DOTALL | re.ASCII,
 )
 _NEEDS_STEPS_BACK = r"\(\?(?![:a-zA-Z-]|P?<\w+>)|\\[1-9kKG]|[*+?}]\+|\(\?>"

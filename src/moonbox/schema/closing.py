@@ -17,7 +17,7 @@ from moonbox.schema.tree import DEFINITIONS, ROLES, UNIONS, Schema, pointed, rol
 _Mode = Literal["whole", "part", "condition"]
 """The schema of a value; one of several of the same value; a question about a value, to be left as it is."""
 
-_MOST_SCHEMAS = 20_000
+_MOST_STEPS = 100_000  # schemas that are closed, and names that are gathered for it
 _COMBINED = (*UNIONS, "allOf")
 _BY_NAME = frozenset({"patternProperties", "properties"})
 _DEPENDENT = ("dependencies", "dependentSchemas")
@@ -58,7 +58,7 @@ class _Closer:
         self.root = root
         declared = root.get("$schema")
         self.refs_stand_alone = isinstance(declared, str) and any(draft in declared for draft in _OLD_DRAFTS)
-        self.left = _MOST_SCHEMAS
+        self.left = _MOST_STEPS
         self.copies: dict[tuple[str, _Mode], str] = {}
         self.waiting: list[tuple[str, str, _Mode]] = []
 
@@ -76,8 +76,8 @@ class _Closer:
     def walk(self, schema: Schema, mode: _Mode) -> Schema:
         if not isinstance(schema, dict):
             return schema
-        self.left -= 1
-        if self.left < 0 or ("$id" in schema and schema is not self.root):
+        self.spend(1)
+        if "$id" in schema and schema is not self.root:
             raise _Unclosable
         same: _Mode = "part" if mode == "whole" and not self.delegates(schema) else mode
         inside: _Mode = "condition" if mode == "condition" else "whole"
@@ -86,6 +86,11 @@ class _Closer:
         if isinstance(ref := schema.get("$ref"), str):
             walked["$ref"] = self.reference(ref, same)
         return self.closed(schema, walked) if mode == "whole" else walked
+
+    def spend(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise _Unclosable
 
     def reference(self, ref: str, mode: _Mode) -> str:
         """The reference itself where it leads to a definition of whole values, else one to a copy for this use."""
@@ -133,6 +138,7 @@ class _Closer:
         if not isinstance(schema, dict) or id(schema) in seen:
             return True
         seen.add(id(schema))
+        self.spend(1)
         if schema.keys() & _UNREADABLE or any(
             schema.get(keyword, False) is not False for keyword in ("additionalProperties", "unevaluatedProperties")
         ):
@@ -141,8 +147,11 @@ class _Closer:
             return False
         for keyword, gathered in (("properties", known.declared), ("patternProperties", known.patterns)):
             if isinstance(schema.get(keyword), dict):
+                self.spend(len(schema[keyword]))
                 gathered.update(dict.fromkeys(schema[keyword]))
-        known.mentioned.update(dict.fromkeys(_required(schema)))
+        mentioned = _required(schema)
+        self.spend(len(mentioned))
+        known.mentioned.update(dict.fromkeys(mentioned))
         asked = known._replace(declared=known.mentioned)
         beside = [pointed(self.root, schema["$ref"])] if "$ref" in schema else []
         beside += [part for keyword, part in roles(schema) if ROLES[keyword] == "same"]

@@ -17,7 +17,9 @@ where it says `"format": "binary"`; anywhere else they are refused.
 
 from __future__ import annotations
 
+import functools
 import math
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -31,7 +33,16 @@ Path = tuple[str | int, ...]
 
 def compile_coercion(node: SchemaNode) -> Coerce | None:
     """A function that coerces a value for this schema; None when there is nothing it could ever change."""
-    return _Compiler().compile(node)
+    compiler = _Compiler()
+    step = compiler.compile(node)
+    if step is None or not compiler.loops:
+        return step
+
+    def coerce(value: Any) -> Any:
+        compiler.run.done = {}
+        return step(value)
+
+    return coerce
 
 
 def is_json(value: Any) -> bool:
@@ -110,13 +121,17 @@ class _Compiler:
         self.open: set[int] = set()
         self.here: set[int] = set()
         """The open nodes that no property or item lies behind: compiling one again would never end."""
+        self.loops = False
+        self.run = threading.local()
+        """`done`: what a type that contains itself has made of each value; several ways may lead to the same."""
 
     def compile(self, node: SchemaNode) -> Coerce | None:
         node = node.target
         if not isinstance(node.schema, dict) or (key := id(node)) in self.here:
             return None
         if key in self.open:  # a type that contains itself: look the function up when it is needed
-            return lambda value: step(value) if (step := self.known.get(key)) else value
+            self.loops = True
+            return functools.partial(self.again, key)
         if key not in self.known:
             self.open.add(key)
             self.here.add(key)
@@ -124,6 +139,17 @@ class _Compiler:
             self.open.discard(key)
             self.here.discard(key)
         return self.known[key]
+
+    def again(self, key: int, value: Any) -> Any:
+        step = self.known.get(key)
+        if step is None or not isinstance(value, list | dict):
+            return step(value) if step else value
+        done: dict[tuple[int, int], tuple[Any, Any]] = self.run.done
+        known = done.get((key, id(value)))
+        if known is None:
+            changed = step(value)
+            known = done[key, id(value)] = done[key, id(changed)] = value, changed
+        return known[1]
 
     def steps(self, node: SchemaNode) -> Coerce | None:
         steps = [

@@ -197,13 +197,15 @@ class _Walker:
 
     def table(self, node: SchemaNode, value: dict[Any, Any], path: Path) -> None:
         for name in node.needed:
+            if len(self.problems) > MOST_PROBLEMS:  # more would not be read, and each is compared with those before it
+                return
             if name not in value and REST not in value:
                 expected = type_text(node.named.get(name, node.tree.node(True)), nested=1)
                 self.note((*path, name), "missing" + (f", expected {expected}" if expected != "any" else ""))
         if isinstance(rule := node.says.get("propertyNames"), dict):
             self.keys(rule, value, path)
         for name, item in value.items():
-            if len(self.problems) > MOST_PROBLEMS:  # more would not be read, and each is compared with those before it
+            if len(self.problems) > MOST_PROBLEMS:
                 return
             if name in node.named:
                 self.walk(node.named[name], item, (*path, name))

@@ -37,8 +37,10 @@ _NAMED_PARTS = DEFINITIONS | {"dependencies", "dependentSchemas", "patternProper
 _DEEPEST = 60  # what one answer about a schema may rest on, one within the other
 _MOST_NESTED_OPTIONS = 20
 _MOST_ALTERNATIVES = 50
+_MOST_NAMES = 300_000  # that all schemas of a tree have taken over from their parts
 
 T = TypeVar("T")
+Names = TypeVar("Names", list[str], "dict[str, SchemaNode]")
 
 
 class _Tree:
@@ -48,6 +50,7 @@ class _Tree:
         self.root = root
         self.nodes: dict[int, SchemaNode] = {}
         self.open: set[tuple[int, str]] = set()
+        self.names_left = _MOST_NAMES
         self.lock = threading.RLock()  # one thread at a time works something out: `open` is what it is at
 
     def node(self, schema: Schema) -> SchemaNode:
@@ -192,14 +195,21 @@ class SchemaNode:
         """The properties that it or one of its `allOf` parts names."""
         fields = dict(self.named)
         for part in self.parts:
-            for name, field in part.fields.items():
+            for name, field in self._taken(part.fields).items():
                 fields.setdefault(name, field)
         return fields
 
     @_rule
     def required(self) -> list[str]:
         """The names of the properties that it or one of its `allOf` parts requires."""
-        return list(dict.fromkeys([*self.needed, *(name for part in self.parts for name in part.required)]))
+        return list(
+            dict.fromkeys([*self.needed, *(name for part in self.parts for name in self._taken(part.required))])
+        )
+
+    def _taken(self, names: Names) -> Names:
+        """What a part has; nothing after too many: each of many schemas may take over the names of a large one."""
+        self.tree.names_left -= len(names)
+        return names if self.tree.names_left >= 0 else type(names)()
 
     @_rule
     def rest(self) -> SchemaNode:

@@ -6,10 +6,11 @@ it at once is compared in pieces. TooCostly is raised where that is not possible
 
 from __future__ import annotations
 
+import threading
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from moonbox.schema.bounds import BACKTRACKS, ORDINARY, Estimate, TooCostly
+from moonbox.schema.bounds import BACKTRACKS, OUTERMOST, SPLIT, Estimate, TooCostly
 from moonbox.schema.coercion import stand_in
 
 if TYPE_CHECKING:
@@ -20,16 +21,7 @@ if TYPE_CHECKING:
     from moonbox.schema.tree import SchemaNode
 
 _MOST_PIECES = 1_000_000
-_OUTERMOST = frozenset({"type", "minItems", "maxItems", "minProperties", "maxProperties", "required"})
-_COMBINED = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
-_SPLIT = (
-    _OUTERMOST
-    | _COMBINED
-    | {"additionalItems", "additionalProperties", "items", "prefixItems", "properties"}
-    | {"$comment", "$defs", "default", "definitions", "deprecated", "description", "examples", "format", "title"}
-    | {"$schema", "otherNames"}
-)
-"""The keywords that can be judged piece by piece, or say nothing."""
+_COMBINED = ("allOf", "anyOf", "oneOf")
 
 
 class Invalid(Exception):
@@ -46,6 +38,8 @@ class Validator:
     def __init__(self, root: SchemaNode, *, own: bool = False) -> None:
         self._root, self._own = root, own
         self._parts: dict[tuple[str, int], jsonschema_rs.Validator | None] = {}
+        self._last = threading.local()
+        """`pieces`: those of the last value, which are asked again for what is wrong with it."""
 
     def check(self) -> None:
         """Raise Invalid if the schema is not valid, TooCostly if it is not used."""
@@ -55,29 +49,36 @@ class Validator:
     def is_valid(self) -> Callable[[Any], bool]:
         """Whether a value fits. Raises ValueError or TypeError for what JSON cannot express."""
         whole, estimate = self._whole
-        at_once = estimate is None or estimate.looks(self._root.schema) <= ORDINARY
-        return whole.is_valid if at_once else self._is_valid
+        return whole.is_valid if estimate is None or estimate.is_ordinary else self._is_valid
 
     def _is_valid(self, value: Any) -> bool:
         whole, estimate = self._whole
         if estimate is None or estimate.affords(self._root.schema, value):
             return whole.is_valid(value)
-        return _Pieces(estimate, self._part).fits(self._root, value)
+        self._last.pieces = _Pieces(estimate, self._part)
+        return bool(self._last.pieces.fits(self._root, value))
 
     def fits(self, rule: dict[str, Any], value: Any) -> bool:
         """Whether a value fits one keyword of the schema; True where that cannot be said, or would take too long."""
         ((keyword, inner),) = rule.items()
         _, estimate = self._whole
-        validator = self._part(rule, keyword, inner)
-        if validator is None or (estimate is not None and not estimate.affords(rule, value)):
-            return True
         try:
-            return bool(validator.is_valid(stand_in(value)))
-        except (ValueError, TypeError):
+            if estimate is not None and not estimate.affords_rule(rule, value):
+                if keyword not in _COMBINED:
+                    return True
+                pieces = getattr(self._last, "pieces", None) or _Pieces(estimate, self._part)
+                pieces.explains = True
+                return bool(pieces.combined(keyword, [self._root.tree.node(part) for part in inner], value))
+            validator = self._part(rule, keyword, inner)
+            return validator is None or bool(validator.is_valid(stand_in(value)))
+        except (TooCostly, ValueError, TypeError):
             return True
 
     def takes(self, schema: dict[str, Any], value: Any) -> bool:
-        """The same for a part of the schema."""
+        """The same for a part of the schema; False where it would take too long."""
+        _, estimate = self._whole
+        if estimate is not None and not estimate.affords_rule(schema, value):
+            return False
         validator = self._part(schema, "", schema)
         return validator is None or bool(validator.is_valid(value))
 
@@ -122,43 +123,56 @@ class _Pieces:
     def __init__(self, estimate: Estimate, part: Any) -> None:
         self._estimate, self._part = estimate, part
         self._left = _MOST_PIECES
+        self.explains = False
+        """Whether values may have parts that JSON cannot express, because nothing is decided any more."""
+        self._known: dict[tuple[int, int], tuple[bool, Any]] = {}  # with the value, so that its id stays its own
 
     def fits(self, node: SchemaNode, value: Any) -> bool:
+        if isinstance(node.schema, bool):
+            return node.schema
+        key = id(node), id(value)
+        if key not in self._known:
+            self._known[key] = True, value  # for a schema that leads back to itself at this value
+            self._known[key] = self._fits(node, value), value
+        return self._known[key][0]
+
+    def combined(self, keyword: str, branches: list[SchemaNode], value: Any) -> bool:
+        """Whether a value fits `allOf`, `anyOf` or `oneOf` of these."""
+        fitting = (self.fits(branch, value) for branch in branches)
+        return sum(fitting) == 1 if keyword == "oneOf" else all(fitting) if keyword == "allOf" else any(fitting)
+
+    def _fits(self, node: SchemaNode, value: Any) -> bool:
         self._left -= 1
         schema = node.schema
-        if isinstance(schema, bool):
-            return schema
         if self._left < 0:
             raise TooCostly("it is too large for its schema")
         if self._estimate.affords(schema, value):
             return self._judge(schema, "", schema, value)
-        if schema.keys() - _SPLIT - ({"$id"} if node is node.root else set()) or not self._estimate.is_divisible:
+        if schema.keys() - SPLIT - ({"$id"} if node is node.root else set()) or not self._estimate.is_divisible:
             raise TooCostly("it is too large for its schema")
         if node.target is not node:
             return self.fits(node.target, value)
-        outermost = {keyword: rule for keyword, rule in node.says.items() if keyword in _OUTERMOST}
-        if not self._judge(outermost, "outermost", schema, value) or not self._combined(node, value):
+        outermost = {keyword: rule for keyword, rule in node.says.items() if keyword in OUTERMOST}
+        combined = {"allOf": node.parts, **node.unions}
+        shell = [None] * len(value) if isinstance(value, list) else value
+        shell = dict.fromkeys(value) if isinstance(value, dict) else shell
+        if not self._judge(outermost, "outermost", schema, shell) or not all(
+            self.combined(keyword, branches, value) for keyword, branches in combined.items()
+        ):
             return False
         if isinstance(value, list):
-            heads = node.heads
-            return all(self.fits(heads[at] if at < len(heads) else node.items, item) for at, item in enumerate(value))
+            heads, rest = node.heads, node.items
+            return all(self.fits(heads[at] if at < len(heads) else rest, item) for at, item in enumerate(value))
+        named, rest = node.named, node.rest
         return not isinstance(value, dict) or all(
-            self.fits(node.named.get(name, node.rest), item) for name, item in value.items()
+            self.fits(named.get(name, rest), item) for name, item in value.items()
         )
 
     def _judge(self, schema: dict[str, Any], name: str, kept: Any, value: Any) -> bool:
         validator = self._part(schema, name, kept)
         if validator is None:
             raise TooCostly("it is too large for its schema")
-        return bool(validator.is_valid(value))
-
-    def _combined(self, node: SchemaNode, value: Any) -> bool:
-        unions = node.unions
-        return (
-            all(self.fits(part, value) for part in node.parts)
-            and ("anyOf" not in unions or any(self.fits(part, value) for part in unions["anyOf"]))
-            and ("oneOf" not in unions or sum(self.fits(part, value) for part in unions["oneOf"]) == 1)
-        )
+        return bool(validator.is_valid(stand_in(value) if self.explains else value))
 
 
 def _compiled(schema: Any, *, own: bool) -> jsonschema_rs.Validator:

@@ -35,6 +35,7 @@ _MOST_WORDS = 50
 _MOST_FORMS = 8
 _MOST_SLIPS = 8
 _LONGEST_WORD = 40
+_LONGEST_PIECE = 1_000  # of text without a space: sorting many marks on one letter takes the square of their number
 
 
 @dataclass(frozen=True)
@@ -186,9 +187,7 @@ _ENDINGS = (
 
 def words(text: str) -> list[str]:
     """The stems of a text's words; names are split at case changes, digits and underscores."""
-    folded = unicodedata.normalize("NFKC", text)
-    if not folded.isascii():
-        folded = "".join(char for char in unicodedata.normalize("NFD", folded) if not unicodedata.combining(char))
+    folded = text if text.isascii() else " ".join(_folded(piece[:_LONGEST_PIECE]) for piece in text.split())
     stems: list[str] = []
     for piece in _PIECE.findall(folded):
         word = piece.lower()
@@ -197,6 +196,12 @@ def words(text: str) -> list[str]:
         elif word not in _STOP:
             stems.append(stem(word[:_LONGEST_WORD]))
     return stems
+
+
+def _folded(text: str) -> str:
+    """Text in its plain letters, without accents."""
+    decomposed = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text))
+    return "".join(char for char in decomposed if not unicodedata.combining(char))
 
 
 @functools.lru_cache(maxsize=8192)
