@@ -20,7 +20,7 @@ pytest.importorskip("mcp")
 from mcp_types import Tool
 
 from moonbox.config.mcp import ServerSettings
-from moonbox.mcp.upstreams.tools import ToolCache
+from moonbox.mcp.upstreams.catalog import ToolCache
 
 pytestmark = pytest.mark.timeout(600)  # the first of them may have to install the servers
 

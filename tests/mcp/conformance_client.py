@@ -17,8 +17,8 @@ import httpx2
 from mcp_types import ElicitResult
 
 from moonbox.config.mcp import LoginSettings, ServerSettings
+from moonbox.mcp.caller import Callbacks, ClientFeatures
 from moonbox.mcp.upstreams.browser import parse_return
-from moonbox.mcp.upstreams.callbacks import Callbacks, ClientFeatures
 from moonbox.mcp.upstreams.connection import connect, make_transport
 from moonbox.mcp.upstreams.login import LoginStore, Person, make_auth
 

@@ -18,10 +18,10 @@ from mcp_types import ElicitResult
 from moonbox import CodeMode, Sandbox, ToolError
 from moonbox.config.mcp import ServerSettings
 from moonbox.errors import ConfigError
-from moonbox.mcp.upstreams.callbacks import ClientFeatures
+from moonbox.mcp.caller import ClientFeatures
 from moonbox.mcp.upstreams.catalog import RelistDelay
-from moonbox.mcp.upstreams.errors import describe
 from moonbox.mcp.upstreams.manager import Upstreams
+from moonbox.mcp.upstreams.status import describe
 from moonbox.mcp.upstreams.transport import OutputTail
 from tests.faults.processes import lives
 from tests.loopback_servers import Answer

@@ -19,8 +19,8 @@ import pytest
 from moonbox import Limits, Sandbox, ToolError
 from moonbox.config.mcp import ServerSettings
 from moonbox.mcp.upstreams.manager import Upstreams
-from moonbox.mcp.upstreams.process import ServerProcess
 from moonbox.mcp.upstreams.status import Timing
+from moonbox.mcp.upstreams.transport import ServerProcess
 from moonbox.mcp.upstreams.upstream import MAX_ATTEMPTS
 from tests.faults.processes import lives
 from tests.mcp import peers
@@ -296,7 +296,7 @@ def test_a_process_is_ended_however_often_one_gives_up() -> None:
 HOST = """
 import asyncio, sys
 from moonbox.config.mcp import ServerSettings
-from moonbox.mcp.upstreams.process import ServerProcess
+from moonbox.mcp.upstreams.transport import ServerProcess
 
 async def main():
     async with ServerProcess(ServerSettings(name="deaf", command="sh", args=("-c", sys.argv[1]))).connect():

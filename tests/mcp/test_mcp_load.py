@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from mcp_types import Tool
 
 from moonbox.config.mcp import ServerSettings
+from moonbox.mcp.upstreams.catalog import ToolCache, default_cache_folder
 from moonbox.mcp.upstreams.manager import Upstreams
-from moonbox.mcp.upstreams.tools import ToolCache, default_cache_folder
 from tests.mcp.mcp_driver import stdio
 from tests.programs import program
 from tests.waiting import wait_until

@@ -19,8 +19,8 @@ from mcp.shared.auth import AuthorizationCodeResult
 from moonbox.config.mcp import LoginSettings, ServerSettings
 from moonbox.errors import ConfigError, UsageError
 from moonbox.mcp.upstreams.browser import browser
-from moonbox.mcp.upstreams.errors import ConnectionLost
 from moonbox.mcp.upstreams.login import LoginStore, Person, make_auth
+from moonbox.mcp.upstreams.status import ConnectionLost
 from moonbox.mcp.upstreams.web import WebServer
 from moonbox.net.addresses import NameLookup
 from tests.loopback_servers import Answer

@@ -16,15 +16,14 @@ from msgspec import msgpack
 
 from moonbox import Toolbox, ToolError
 from moonbox.config.sections import ServeSettings
-from moonbox.mcp.caller import CALLER
+from moonbox.mcp.caller import CALLER, MAX_OPEN, Callbacks, ClientFeatures
 from moonbox.mcp.server.calls import OpenCalls
 from moonbox.mcp.server.limits import ClusterCount, ClusterQuotas, Quotas, RequestRate, Shares, TokenBucket, TooMany
 from moonbox.mcp.server.notifications import ChangeNotifier
 from moonbox.mcp.server.passthrough import Passthrough
 from moonbox.mcp.server.sessions import McpClient, conversation_of, owner_of
-from moonbox.mcp.upstreams.callbacks import MAX_OPEN, Callbacks, ClientFeatures
 from moonbox.mcp.upstreams.connection import Connection
-from moonbox.mcp.upstreams.errors import call_error
+from moonbox.mcp.upstreams.status import call_error
 from moonbox.mcp.upstreams.tools import result_value
 from moonbox.mcp.upstreams.transport import OutputTail
 from moonbox.mcp.upstreams.web import BYTES_PER_SECOND, LINE_COST, MessageLength, MeteredStream, event_cost
@@ -347,7 +346,7 @@ class Refusing:
 def test_a_resource_that_a_server_refuses_to_tell_of_keeps_nobody_from_others() -> None:
     async def main() -> None:
         transport: Any = None
-        connection = Connection(transport, transport)
+        connection = Connection(transport, (transport, transport), ClientFeatures(), transport, None)
         session: Any = Refusing()
         connection.session = session
 
@@ -374,7 +373,9 @@ def test_a_resource_that_a_server_refuses_to_tell_of_keeps_nobody_from_others() 
         await follow("bob", "file:///known")
         assert session.followed == {"file:///known"}
         session.followed.clear()
-        again = Connection(transport, transport)  # after a restart of the server, which has lost a resource
+        again = Connection(
+            transport, (transport, transport), ClientFeatures(), transport, None
+        )  # after a restart of the server, which has lost a resource
         again.session = session
         refused = await again.subscribe({"file:///unknown", *(f"file:///{number}" for number in range(9))})
         assert (list(refused), len(session.followed)) == (["file:///unknown"], 9)

@@ -16,7 +16,7 @@ from mcp import MCPError
 from moonbox.config.mcp import ServerSettings
 from moonbox.errors import ToolError
 from moonbox.mcp.server.web import EventLog
-from moonbox.mcp.upstreams.offers import Directory, Offers
+from moonbox.mcp.upstreams.catalog import Directory, Offers
 from tests.mcp.everything_server import ICON, PNG, WAV
 from tests.mcp.mcp_driver import ACCEPT, Session, http_server, over_http, stdio, text
 from tests.programs import program

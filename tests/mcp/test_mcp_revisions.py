@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from moonbox.config.mcp import ServerSettings
-from moonbox.mcp.upstreams.callbacks import ClientFeatures
+from moonbox.mcp.caller import ClientFeatures
 from moonbox.mcp.upstreams.manager import Upstreams
 from tests.mcp.mcp_driver import ACCEPT, SECONDS, http_server, moonbox
 from tests.mcp.revision_server import MODERN, REVISIONS, VERSION_KEY

@@ -145,7 +145,7 @@ def test_an_approval_is_asked_of_the_client_that_needs_it(as_: Any) -> None:
 def test_the_time_to_refuse_does_not_depend_on_the_token() -> None:
     """Counted in calls: every configured token is compared, whatever was sent."""
     from moonbox.config.sections import ServeSettings
-    from moonbox.mcp.server.auth import Verifier
+    from moonbox.mcp.server.sessions import Verifier
     from tests.counting import count_calls
 
     tokens = Verifier(ServeSettings(tokens=TOKENS))

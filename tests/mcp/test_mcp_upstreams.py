@@ -16,8 +16,8 @@ import pytest
 from moonbox import Limits, Sandbox, ToolError
 from moonbox.config.mcp import ServerSettings, ToolRule
 from moonbox.errors import UsageError
+from moonbox.mcp.upstreams.catalog import ToolCache
 from moonbox.mcp.upstreams.manager import Upstreams
-from moonbox.mcp.upstreams.tools import ToolCache
 from tests.mcp import peers
 from tests.mcp.mcp_driver import stdio
 from tests.programs import program

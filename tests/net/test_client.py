@@ -261,7 +261,7 @@ def test_an_authorization_server_has_the_same_bounds(serve_raw: ServeRaw, start:
     import jwt
 
     from moonbox.config.sections import OAuthSettings
-    from moonbox.mcp.server.auth import JwtVerifier
+    from moonbox.mcp.server.sessions import JwtVerifier
 
     issuer = serve_raw(drip(start, more, pause=0.01))
     settings = OAuthSettings(issuer=issuer.url, resource="https://tools.example.com/mcp")

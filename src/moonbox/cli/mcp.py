@@ -227,7 +227,7 @@ def _need_ready(status: Status) -> None:
 def _table(statuses: Sequence[Status]) -> Any:
     from rich.text import Text
 
-    from moonbox.mcp.upstreams.errors import LAST_OUTPUT
+    from moonbox.mcp.upstreams.status import LAST_OUTPUT
 
     names = ("server", "state", "tools", "protocol", "start", "command or address", "notes")
     rows = []

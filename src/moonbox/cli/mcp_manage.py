@@ -208,8 +208,8 @@ def remove(name: _Name, config: ConfigFile = None) -> None:
 def test(name: _Name, config: ConfigFile = None, mcp_config: McpConfig = None, as_json: Json = False) -> None:
     """Start one server and show what it can do, how fast it answers, and the problems of its tools."""
     settings = _find(name, config, mcp_config)
+    from moonbox.mcp.upstreams.connection import examine
     from moonbox.mcp.upstreams.login import make_auth
-    from moonbox.mcp.upstreams.status import examine
 
     with _reporting(f"the MCP server '{name}'", config, mcp_config):
         report = asyncio.run(examine(settings, None if settings.url is None else make_auth(settings, _store())))
@@ -276,7 +276,7 @@ def login(
 @contextlib.contextmanager
 def _reporting(what: str, config: Path | None, mcp_config: Sequence[Path] | None) -> Iterator[None]:
     """Report a failure as one line: whatever a server makes the SDK raise is the server's problem."""
-    from moonbox.mcp.upstreams.errors import describe
+    from moonbox.mcp.upstreams.status import describe
     from moonbox.project.sections import read_secrets
 
     try:

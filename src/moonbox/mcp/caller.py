@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp_types as types
+from pydantic import BaseModel
 
 from moonbox.errors import Denied, ToolError
 from moonbox.media import MediaStore
+from moonbox.runs.record import CLOCK, RunClock
+from moonbox.wording import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
     from moonbox.mcp.server.call import OpenCall
+    from moonbox.mcp.upstreams.connection import Clients
     from moonbox.media import Media
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.decisions import ToolCall
+    from moonbox.secrets import SecretRedactor
+
+    Response = types.InputResponse | types.ErrorData
+    Answer = Callable[[types.InputRequest], Awaitable[Response]]
+    Log = Callable[[types.LoggingMessageNotificationParams], None]
 
 
 CALLER: ContextVar[OpenCall | None] = ContextVar("moonbox_mcp_caller", default=None)
@@ -64,8 +77,7 @@ approve = _Asked().approve
 
 def watch(entry: CallEntry) -> None:
     """For `Sandbox(on_call=…)`: informs the current caller."""
-    caller = CALLER.get()
-    if caller is not None:
+    if (caller := CALLER.get()) is not None:
         caller.call_changed(entry)
 
 
@@ -82,3 +94,158 @@ def sample(prompt: str, system: str, max_tokens: int) -> str:
     if not isinstance(answer, types.CreateMessageResult) or not isinstance(answer.content, types.TextContent):
         raise ToolError("the client's model did not answer with text", code="unavailable")
     return answer.content.text
+
+
+T = TypeVar("T")
+
+MAX_OPEN = 8
+"""Requests of one server that wait for their answers at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFeatures:
+    """What servers are told that they can ask for, and whom they reach outside of a call."""
+
+    sampling: bool = False
+    elicitation: bool = False
+    roots: bool = False
+    shared: bool = False
+    """Several owners use the servers: what one of them makes a server write is not shown to the others."""
+    clients: Clients = "current"
+    """The protocol that the clients speak."""
+    caller: Callable[[], OpenCall | None] = lambda: None
+    """The client to ask while no call is in progress; None if there is none."""
+
+
+class Callbacks:
+    """Register each call with `call`; pass the server's requests to `answer`."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self.features = ClientFeatures()
+        self._calls: set[_Call] = set()
+        self._open = 0
+
+    @property
+    def calls(self) -> int:
+        return len(self._calls)
+
+    @contextlib.contextmanager
+    def call(self, timer: asyncio.Timeout) -> Iterator[OpenCall | None]:
+        """A call of the current caller is in progress; its timer stops while a client is asked something."""
+        call = _Call(timer, CLOCK.get(), CALLER.get())
+        self._calls.add(call)
+        try:
+            yield call.caller
+        finally:
+            self._calls.discard(call)
+
+    async def answer(self, request: types.InputRequest) -> Response:
+        caller = CALLER.get()  # set where the request came as part of a call's result
+        if caller is None and self._has_several_clients():
+            return _refusal(request, "several clients are using this server at the moment")
+        caller = caller or self._caller()
+        if caller is None:
+            return _refusal(request, "no client is connected that could answer it")
+        if self._open >= MAX_OPEN:
+            return _refusal(request, f"{MAX_OPEN} requests of this server are already waiting for an answer")
+        asked = request
+        if isinstance(request, types.ElicitRequest):  # so that no server can pass for another one, or for moonbox
+            message = f"The MCP server '{self._server}' asks: {visible(request.params.message)}"
+            asked = request.model_copy(update={"params": request.params.model_copy(update={"message": message})})
+        waiting = [call for call in self._calls if call.caller is not None and call.caller.client == caller.client]
+        self._open += 1
+        for call in waiting:
+            call.pause()
+        try:
+            return _with_defaults(request, await caller.forward(asked))
+        finally:
+            self._open -= 1
+            for call in waiting:
+                call.resume()
+
+    def log(self, params: types.LoggingMessageNotificationParams) -> None:
+        """Pass a log message on to the client that the server works for; nobody gets one about another's call."""
+        caller = None if self._has_several_clients() else self._caller()
+        if caller is not None:
+            caller.log(params)
+
+    def _caller(self) -> OpenCall | None:
+        """The client that the server works for, or the only one there is."""
+        callers = [call.caller for call in self._calls if call.caller is not None]
+        return callers[0] if callers else self.features.caller()
+
+    def _has_several_clients(self) -> bool:
+        return len({call.caller.client for call in self._calls if call.caller is not None}) > 1
+
+
+def _with_defaults(request: types.InputRequest, response: Response) -> Response:
+    """An accepted form in which fields that were left out have their defaults."""
+    params = request.params
+    if not isinstance(params, types.ElicitRequestFormParams) or not isinstance(response, types.ElicitResult):
+        return response
+    fields: Any = params.requested_schema.get("properties")
+    if response.action != "accept" or not isinstance(fields, dict):
+        return response
+    defaults = {
+        name: field["default"] for name, field in fields.items() if isinstance(field, dict) and "default" in field
+    }
+    return response.model_copy(update={"content": {**defaults, **(response.content or {})}})
+
+
+@dataclass(eq=False, slots=True)
+class _Call:
+    """A call in progress, with the two clocks that stand still while a person thinks: its own and the run's."""
+
+    timer: asyncio.Timeout
+    clock: RunClock | None
+    caller: OpenCall | None
+    pauses: int = 0
+    remaining: float = 0.0
+
+    def pause(self) -> None:
+        self.pauses += 1
+        if self.pauses == 1:
+            now = asyncio.get_running_loop().time()
+            self.remaining = (self.timer.when() or now) - now
+            self.timer.reschedule(None)
+            if self.clock is not None:
+                self.clock.pause()
+
+    def resume(self) -> None:
+        self.pauses -= 1
+        if self.pauses == 0:
+            if self.clock is not None:
+                self.clock.go_on()
+            with contextlib.suppress(RuntimeError):  # the call has ended
+                self.timer.reschedule(asyncio.get_running_loop().time() + self.remaining)
+
+
+def _refusal(request: types.InputRequest, reason: str) -> types.ErrorData:
+    return types.ErrorData(code=types.INVALID_REQUEST, message=f"{request.method} refused: {reason}")
+
+
+def redacted(model: T, hide: SecretRedactor) -> T:
+    """What a server sent, without secrets."""
+    if not hide or not isinstance(model, BaseModel):
+        return model
+    data = model.model_dump(mode="json", by_alias=True)
+    clean = hide(data)
+    return model if clean is data else type(model).model_validate(clean, by_name=False)
+
+
+def sdk_callbacks(features: ClientFeatures, answer: Answer, log: Log | None) -> dict[str, Any]:
+    """Callbacks for what the server may ask; the SDK announces exactly these."""
+
+    async def message(params: types.LoggingMessageNotificationParams) -> None:
+        if log is not None:
+            log(params)
+
+    callbacks: dict[str, Any] = {"logging_callback": message}
+    if features.sampling:
+        callbacks["sampling_callback"] = lambda _, params: answer(types.CreateMessageRequest(params=params))
+    if features.elicitation:
+        callbacks["elicitation_callback"] = lambda _, params: answer(types.ElicitRequest(params=params))
+    if features.roots:
+        callbacks["list_roots_callback"] = lambda _: answer(types.ListRootsRequest())
+    return callbacks

@@ -18,7 +18,8 @@ from urllib.parse import parse_qsl, urlsplit
 from moonbox.config.mcp import ServerSettings, server_from_table
 from moonbox.config.variables import Variables, is_secret, is_secret_name
 from moonbox.errors import ConfigError, UsageError
-from moonbox.mcp import clients, files
+from moonbox.mcp import clients
+from moonbox.mcp.clients import changed_toml, read_file, toml_tables, write_file
 from moonbox.secrets import SecretRedactor
 from moonbox.suggest import unknown
 
@@ -103,10 +104,12 @@ class _Entry:
 def _entries(path: str | os.PathLike[str], variables: Variables) -> Iterator[_Entry]:
     """The entries of a client's file that are neither disabled nor moonbox itself."""
     file = Path(path).expanduser()
-    text = files.read(file)
+    text = read_file(file)
     if text is None:
         raise ConfigError(f"there is no file {file}")
-    for name, data in _server_tables(_parse_jsonc(_plain_variables(text), file), file).items():
+    # `${env:NAME}` as `${NAME}`, and `${input:api-key}` as `${API_KEY}`.
+    plain = _INPUT.sub(lambda match: f"${{{_variable(match[1])}}}", _ENV_PREFIX.sub("${", text))
+    for name, data in _server_tables(_parse_jsonc(plain, file), file).items():
         if isinstance(data, Mapping) and (
             data.get("disabled") is True or data.get("enabled") is False or _is_moonbox(data)
         ):
@@ -146,11 +149,6 @@ def _is_moonbox(table: Mapping[str, Any]) -> bool:
     command, args = str(table.get("command", "")), table.get("args", [])
     words = [str(item) for item in args] if isinstance(args, list) else []
     return "serve" in words and "moonbox" in {Path(command).stem, *(word.partition(".")[0] for word in words)}
-
-
-def _plain_variables(text: str) -> str:
-    """`${env:NAME}` as `${NAME}`, and `${input:api-key}` as `${API_KEY}`."""
-    return _INPUT.sub(lambda match: f"${{{_variable(match[1])}}}", _ENV_PREFIX.sub("${", text))
 
 
 def _variable(text: str) -> str:
@@ -270,23 +268,21 @@ def add_servers(path: Path, servers: Mapping[str, Mapping[str, Any]], *, replace
     """Add tables [mcp.servers.<name>]; the names that were new. UsageError if one exists and `replace` is not set."""
     for name, table in servers.items():
         ServerSettings.from_dict(name, dict(table))  # what is invalid is refused before anything is written
-    text = files.read(path) or ""
-    known = files.tables(text, _OWN_ROOT, path)
+    text = read_file(path) or ""
+    known = toml_tables(text, _OWN_ROOT, path)
     taken = [name for name in servers if name in known]
     if taken and not replace:
         raise UsageError(f"the MCP server '{taken[0]}' exists already in {path}; use --replace to replace it")
-    files.write(path, files.with_tables(text, _OWN_ROOT, servers, path))
+    write_file(path, changed_toml(text, _OWN_ROOT, servers, (), path))
     return [name for name in servers if name not in taken]
 
 
 def server_names(path: Path) -> list[str]:
-    """The servers that the file has."""
-    return list(files.tables(files.read(path) or "", _OWN_ROOT, path))
+    return list(toml_tables(read_file(path) or "", _OWN_ROOT, path))
 
 
 def remove_server(path: Path, name: str) -> None:
-    """Remove the table of a server."""
     known = server_names(path)
     if name not in known:
         raise UsageError(f"{path}: {unknown('MCP server', name, known)}")
-    files.write(path, files.without_tables(files.read(path) or "", _OWN_ROOT, [name], path))
+    write_file(path, changed_toml(read_file(path) or "", _OWN_ROOT, {}, [name], path))

@@ -351,9 +351,9 @@ def _add_upstreams(
 ) -> Upstreams | None:
     if not servers:
         return None
+    from moonbox.mcp.upstreams.catalog import ToolCache, default_cache_folder
     from moonbox.mcp.upstreams.login import LoginStore
     from moonbox.mcp.upstreams.manager import Upstreams
-    from moonbox.mcp.upstreams.tools import ToolCache, default_cache_folder
 
     cache = ToolCache(default_cache_folder())
     upstreams = Upstreams(servers, cache=cache, logins=LoginStore(), secrets=secrets)

@@ -59,7 +59,7 @@ def run_stdio(open_project: OpenProject, settings: ServeSettings) -> None:
     need_mcp()
     with contextlib.ExitStack() as stack:
         with _quick_start():
-            from moonbox.mcp.server.stdio import capture_stdio, serve_stdio
+            from moonbox.mcp.stdio import capture_stdio, serve_stdio
 
             # The streams come first, because a module with tools may print while it is loaded.
             stdin, stdout = stack.enter_context(capture_stdio())

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import default_path
 from moonbox.errors import ConfigError
-from moonbox.mcp import files
+from moonbox.mcp.clients import write_file
 from moonbox.net.addresses import is_loopback
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ class TrustStore:
         text = json.dumps({"version": 1, "trusted": dict(sorted(entries.items()))}, indent=2) + "\n"
         with contextlib.suppress(OSError):  # the attempt to write says what is wrong
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        files.write(self.path, text)
+        write_file(self.path, text)
 
 
 def _key(path: Path) -> str:

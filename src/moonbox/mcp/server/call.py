@@ -20,18 +20,8 @@ import mcp_types as types
 
 from moonbox.errors import Denied
 from moonbox.mcp.caller import CALLER
+from moonbox.mcp.server import results
 from moonbox.mcp.server.notifications import CallProgress, Relay
-from moonbox.mcp.server.questions import (
-    NO_ANSWER,
-    NO_CLIENT,
-    answer_form,
-    approval_question,
-    approval_unavailable,
-    decision,
-    form_answer,
-    request_client,
-    send_log,
-)
 from moonbox.mcp.server.sessions import owner_name
 from moonbox.runs.decisions import Decision
 from moonbox.schema.learned import OWNER
@@ -42,11 +32,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from moonbox.config.sections import ServeSettings
+    from moonbox.mcp.caller import Response
     from moonbox.mcp.server.sessions import McpClient
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.decisions import Answer, ToolCall
 
     DirectName = Callable[[str], str | None]
+    Outcome = types.CallToolResult | types.InputRequiredResult
 
 _GATHER_SECONDS = 0.02
 """Questions of calls made together are collected this long, so that they go out together."""
@@ -57,7 +49,7 @@ _MAX_FORWARDED = 8
 @dataclass(slots=True)
 class _Question:
     request: types.InputRequest
-    answer: asyncio.Future[types.InputResponse | types.ErrorData]
+    answer: asyncio.Future[Response]
     sent: bool = False
 
 
@@ -86,7 +78,6 @@ class OpenCall:
         self.upstream_result: types.CallToolResult | None = None
         """What an upstream server returned to the call of its tool, for a client that called the tool itself."""
         self.conversation = ""
-        """The conversation in which its script runs."""
         self.paused_at: float | None = None
         """When its latest question went out; None while a request of the client waits for the result."""
         self.attached = asyncio.Event()
@@ -147,13 +138,10 @@ class OpenCall:
         self.attached.clear()
 
     def cancel(self) -> None:
-        """Stop it for its client."""
         self.cancelled, self.updated = True, time.time()
         self.task.cancel()
 
-    async def drive(
-        self, client: McpClient, seconds: float | None = None
-    ) -> types.CallToolResult | types.InputRequiredResult | None:
+    async def drive(self, client: McpClient, seconds: float | None = None) -> Outcome | None:
         """Wait for the result, or for a question that must be answered first; None if neither comes in time.
 
         Cancelling this stops the work, unless it is in the background.
@@ -215,7 +203,7 @@ class OpenCall:
         requests = {key: item.request for key, item in questions.items()}
         return types.InputRequiredResult(input_requests=requests or None, request_state=self.id)
 
-    async def _ask(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
+    async def _ask(self, request: types.InputRequest) -> Response:
         """Put a question to the client, in the form of its protocol."""
         if not self._client.modern:
             return await self._ask_earlier(request)
@@ -227,17 +215,17 @@ class OpenCall:
             async with asyncio.timeout(self._settings.answer_seconds):
                 return await question.answer
         except TimeoutError:
-            return NO_ANSWER
+            return results.NO_ANSWER
         finally:
             del self._questions[key]
 
-    async def _ask_earlier(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
+    async def _ask_earlier(self, request: types.InputRequest) -> Response:
         """In the earlier protocol, while a request of the client waits."""
         if not await self._until_attached():
-            return NO_ANSWER
+            return results.NO_ANSWER
         self._open_questions += 1
         try:
-            return await request_client(self._client, request, self._settings.answer_seconds)
+            return await results.request_client(self._client, request, self._settings.answer_seconds)
         finally:
             self._open_questions -= 1
             self._news.set()
@@ -253,8 +241,8 @@ class OpenCall:
     async def answer(self, call: ToolCall) -> Answer:
         """Let the person answer a call of a client-side tool."""
         if not self._client.elicits:
-            return NO_CLIENT
-        return form_answer(call, await self._ask(answer_form(call)))
+            return results.NO_CLIENT
+        return results.form_answer(call, await self._ask(results.answer_form(call)))
 
     # From any thread: what the tools of a script, and the servers behind them, need of the client
 
@@ -279,14 +267,14 @@ class OpenCall:
         if not self._client.elicits:
             if direct and self._settings.direct_without_asking:
                 return Decision("allow")
-            raise approval_unavailable(call, None if direct else self._direct_name(call.tool))
-        answer = await on_loop(self._loop, self._ask(approval_question(call)))
+            raise results.approval_unavailable(call, None if direct else self._direct_name(call.tool))
+        answer = await on_loop(self._loop, self._ask(results.approval_question(call)))
         if isinstance(answer, types.ElicitResult):
-            return decision(answer, owner_name(self.owner))
+            return results.decision(answer, owner_name(self.owner))
         reason = answer.message if isinstance(answer, types.ErrorData) else "the client sent an invalid answer"
         raise Denied(f"the tool '{call.tool}' needs approval: {reason}", code="approval_unavailable")
 
-    async def forward(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
+    async def forward(self, request: types.InputRequest) -> Response:
         if not self._can_ask:
             message = f"{request.method} is possible only during a call"
             return types.ErrorData(code=types.INVALID_REQUEST, message=message)
@@ -309,9 +297,7 @@ class OpenCall:
         if self._script:
             self.reported.count(entry)
 
-    def progress(self, tool: str, done: float, total: float | None, message: str | None) -> None:
-        if not self.wants_progress:
-            return
+    async def progress(self, tool: str, done: float, total: float | None, message: str | None) -> None:
         if self._script:
             amount = f"{done:g}" + (f"/{total:g}" if total else "")
             self.reported.report(f"{tool}: {amount}" + (f" {visible(message[:200], keep='')}" if message else ""))
@@ -329,4 +315,4 @@ class OpenCall:
 
     def log(self, params: types.LoggingMessageNotificationParams) -> None:
         if self.attached.is_set() and self._client.wants_log(params.level):
-            self._relay.put(lambda: send_log(self._client, params))
+            self._relay.put(lambda: results.send_log(self._client, params))

@@ -2,6 +2,10 @@
 
 A call in the background outlives its request: a script that took too long, or a task. Its owner finds it by its id
 until it has the result, for a limited time, and has a limited number of them.
+
+Tasks are calls that a client starts, leaves, and comes back to, in the protocol of 2025-11-25; the SDK knows their
+types and handles none of their requests. A task is a call that is in the background from its start. It cannot ask its
+client anything. A script in the background is a task too, under the id of its run.
 """
 
 from __future__ import annotations
@@ -10,30 +14,43 @@ import asyncio
 import json
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import mcp_types as types
 import msgspec
+from mcp import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from moonbox.durable.handles import Handles
 from moonbox.errors import UsageError
-from moonbox.mcp.server.background import MOST_KEPT, WaitArguments, not_in_background, still_running, stopped
 from moonbox.mcp.server.call import OpenCall
-from moonbox.mcp.server.results import error_result
+from moonbox.mcp.server.results import RELATED_KEY, error_result, not_in_background, still_running, stopped
+from moonbox.mcp.server.sessions import McpClient
 from moonbox.threads import in_thread, unbroken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
-    import mcp_types as types
+    from mcp.server import Server
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
     from moonbox.config.sections import ServeSettings
     from moonbox.durable.store import Journal
-    from moonbox.mcp.server.call import DirectName
-    from moonbox.mcp.server.sessions import McpClient
+    from moonbox.mcp.server.call import DirectName, Outcome
+    from moonbox.mcp.server.tools import ToolViews
 
+    Request = ServerRequestContext[Any, Any]
+    Begin = Callable[[McpClient, types.CallToolRequestParams, float], OpenCall]
     Work = Callable[[OpenCall], Coroutine[Any, Any, types.CallToolResult]]
-    Recover = Callable[[OpenCall, McpClient, str | None], Coroutine[Any, Any, types.CallToolResult]]
 
+MOST_KEPT = 64
+"""In the background for one client, in all of its sessions; the oldest that have ended are forgotten first."""
+_KEPT_MILLISECONDS = 300_000
+_LONGEST_MILLISECONDS = 3_600_000
+_POLL_MILLISECONDS = 500
 _MOST_CHARACTERS = 32 * 1024 * 1024
 """Of the results that are kept for one client; the last one is kept in any case."""
 _MAX_PAUSED = 1_000
@@ -53,31 +70,25 @@ class OpenCalls:
         self._handles = None if journal is None else Handles(journal.backend)
         self._calls: dict[str, OpenCall] = {}
         self._awaited: set[str] = set()  # runs that go on by themselves and have a handle
-        self.recover: Recover
+        self.recover: Callable[..., Coroutine[Any, Any, types.CallToolResult]]
         """Continues a script that a restart of the server has cut off."""
 
-    async def begin(
-        self, client: McpClient, work: Work, *, script: bool, wait_tool: str | None = None
-    ) -> types.CallToolResult | types.InputRequiredResult:
-        """Start a new call; the result, or the first question.
-
-        wait_tool   gives the result of a script that takes longer than `answer_within`; without it, nothing else does
-        """
-        call = OpenCall(client, self._settings, self._direct_name, script=script, wait_tool=wait_tool)
-        self._start(call, work(call))
-        return await self.resume(call, client)
+    async def begin(self, client: McpClient, work: Work, *, script: bool, wait_tool: str | None = None) -> Outcome:
+        """Start a new call; the result, or the first question. `wait_tool` gives the result of one that takes long."""
+        return await self.resume(self._start(client, work, script=script, wait_tool=wait_tool), client)
 
     def begin_task(self, client: McpClient, work: Work, *, script: bool, seconds: float) -> OpenCall:
         """Start a call in the background, which ends after so many seconds and is forgotten then."""
-        call = OpenCall(client, self._settings, self._direct_name, script=script)
+        call = self._start(client, work, script=script)
         call.enter_background(seconds)
-        self._start(call, work(call))
         return call
 
-    def _start(self, call: OpenCall, work: Coroutine[Any, Any, types.CallToolResult]) -> None:
+    def _start(self, client: McpClient, work: Work, **options: Any) -> OpenCall:
+        call = OpenCall(client, self._settings, self._direct_name, **options)
         self._calls[call.id] = call
-        call.start(work)
+        call.start(work(call))
         call.task.add_done_callback(lambda _: self._done(call))
+        return call
 
     def _done(self, call: OpenCall) -> None:
         if call.in_background:
@@ -88,11 +99,9 @@ class OpenCalls:
     def find(self, state: str, client: McpClient) -> OpenCall | None:
         """The paused call that a client continues; None if there is none, or another client owns it."""
         call = self._calls.get(state)
-        return call if call is not None and call.owner == client.owner and call.paused_at is not None else None
+        return None if call is None or call.owner != client.owner or call.paused_at is None else call
 
-    async def resume(
-        self, call: OpenCall, client: McpClient, seconds: float | None = None
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    async def resume(self, call: OpenCall, client: McpClient, seconds: float | None = None) -> Outcome:
         """Wait for the result, or for the next question; a script that takes long continues in the background."""
         limit = call.answered_within
         result = await call.drive(client, limit if seconds is None or limit is None else min(seconds, limit))
@@ -111,11 +120,8 @@ class OpenCalls:
 
     async def wait_for_conversation(self, conversation: str) -> None:
         """Before another script runs there: give paused calls some time to continue, then stop them."""
-        paused = [
-            call
-            for call in self._calls.values()
-            if call.conversation == conversation and call.paused_at and not call.task.done()
-        ]
+        calls = [call for call in self._calls.values() if call.conversation == conversation]
+        paused = [call for call in calls if call.paused_at and not call.task.done()]
         if not paused:
             return
         waits = {asyncio.create_task(call.attached.wait()): call for call in paused}
@@ -173,15 +179,13 @@ class OpenCalls:
             return call
         known = await in_thread(self._handles.has, id, client.owner)
         if (call := self._kept(id, client)) is None and known and self.has_room(client):
-            call = OpenCall(client, self._settings, self._direct_name, wait_tool=wait_tool, id=id)
+            work = partial(self.recover, client=client, in_flight=in_flight)
+            call = self._start(client, work, wait_tool=wait_tool, id=id)
             call.enter_background()
             call.has_handle = True
-            self._start(call, self.recover(call, client, in_flight))
         return call
 
-    async def wait(
-        self, client: McpClient, arguments: Mapping[str, Any], wait_tool: str | None
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    async def wait(self, client: McpClient, arguments: Mapping[str, Any], wait_tool: str | None) -> Outcome:
         """Wait for a script in the background, or stop it; its result is given once."""
         try:
             asked = msgspec.convert(arguments, WaitArguments)
@@ -310,7 +314,6 @@ class OpenCalls:
             self._forget(call)
 
     async def close(self) -> None:
-        """Stop every call."""
         tasks = [call.task for call in self._calls.values()]
         for task in tasks:
             task.cancel()
@@ -322,9 +325,110 @@ class OpenCalls:
 
 
 def _size(result: types.CallToolResult) -> int:
-    """About how many characters it has."""
     size = 0 if result.structured_content is None else len(json.dumps(result.structured_content, default=str))
     for block in result.content:
         inner = getattr(block, "resource", block)
         size += sum(len(getattr(inner, name, None) or "") for name in ("text", "data", "blob"))
     return size
+
+
+class WaitArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    run_id: str
+    seconds: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    cancel: bool | None = None
+    in_flight: Literal["retry", "fail"] | None = None
+
+
+@dataclass(eq=False)
+class TaskCalls:
+    """Middleware and handlers. `begin` starts a call."""
+
+    _begin: Begin
+    _views: ToolViews
+    _calls: OpenCalls
+
+    def register(self, app: Server[Any]) -> None:
+        app.add_request_handler("tasks/get", types.GetTaskRequestParams, self._get)
+        app.add_request_handler("tasks/result", types.GetTaskPayloadRequestParams, self._result)
+        app.add_request_handler("tasks/cancel", types.CancelTaskRequestParams, self._cancel)
+        app.add_request_handler("tasks/list", types.PaginatedRequestParams, self._list)
+
+    async def __call__(self, ctx: Request, call_next: CallNext) -> HandlerResult:
+        params, modern = ctx.params or {}, ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        if modern and ctx.method.startswith("tasks/"):
+            raise MCPError(types.METHOD_NOT_FOUND, "Method not found", ctx.method)
+        if ctx.method != "tools/call" or params.get("task") is None or modern:
+            return await call_next(ctx)
+        call = types.CallToolRequestParams.model_validate(params, by_name=False)
+        task = self._start(McpClient.of(ctx), call)
+        result = types.CreateTaskResult(task=types.Task(**_fields(task)))
+        return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+    def _start(self, client: McpClient, call: types.CallToolRequestParams) -> OpenCall:
+        if not self._views.supports_tasks(client, call.name):
+            raise MCPError(types.METHOD_NOT_FOUND, f"the tool '{call.name}' cannot be called as a task")
+        if not self._calls.has_room(client):
+            raise MCPError(types.INVALID_PARAMS, f"this client already has {MOST_KEPT} tasks; try again later")
+        assert call.task is not None
+        wanted = _KEPT_MILLISECONDS if call.task.ttl is None else call.task.ttl
+        seconds = min(max(wanted, 1), _LONGEST_MILLISECONDS) / 1000
+        # The request ends now, and with it whatever could be asked or told on its way.
+        alone = replace(client, capabilities=None, wants_progress=False)
+        return self._begin(alone, call.model_copy(update={"task": None}), seconds)
+
+    # Requests
+
+    async def _find(self, context: Request, task_id: str) -> OpenCall:
+        client = McpClient.of(context)
+        call = await self._calls.find_kept(task_id, client, self._views.of(client).wait_tool)
+        if call is None:
+            raise MCPError(types.INVALID_PARAMS, "unknown task; it may have expired")
+        return call
+
+    async def _get(self, context: Request, params: types.GetTaskRequestParams) -> types.GetTaskResult:
+        return types.GetTaskResult(**_fields(await self._find(context, params.task_id)))
+
+    async def _list(self, context: Request, _: types.PaginatedRequestParams) -> types.ListTasksResult:
+        own = self._calls.of(McpClient.of(context))
+        return types.ListTasksResult(tasks=[types.Task(**_fields(call)) for call in own])
+
+    async def _result(self, context: Request, params: types.GetTaskPayloadRequestParams) -> types.CallToolResult:
+        """The result as soon as there is one."""
+        call = await self._find(context, params.task_id)
+        await asyncio.wait((call.task,))
+        if call.cancelled or call.task.cancelled():
+            raise MCPError(types.INVALID_PARAMS, "the task was cancelled; it has no result")
+        result: types.CallToolResult = call.task.result()
+        meta = {**(result.meta or {}), RELATED_KEY: {"taskId": call.id}}
+        return result.model_copy(update={"meta": meta})
+
+    async def _cancel(self, context: Request, params: types.CancelTaskRequestParams) -> types.CancelTaskResult:
+        call = await self._find(context, params.task_id)
+        if (status := _status(call)) != "working":
+            raise MCPError(types.INVALID_PARAMS, f"the task cannot be cancelled: it is {status}")
+        call.cancel()
+        await self._calls.give_up(call.id, McpClient.of(context))
+        return types.CancelTaskResult(**_fields(call))
+
+
+def _status(call: OpenCall) -> types.TaskStatus:
+    if call.cancelled:
+        return "cancelled"
+    if not call.task.done():
+        return "working"
+    failed = call.task.cancelled() or call.task.exception() is not None or call.task.result().is_error
+    return "failed" if failed else "completed"
+
+
+def _fields(call: OpenCall) -> dict[str, Any]:
+    moments = (datetime.fromtimestamp(moment, UTC).replace(tzinfo=None) for moment in (call.created, call.updated))
+    created, updated = (f"{moment.isoformat(timespec='milliseconds')}Z" for moment in moments)
+    return {
+        "task_id": call.id,
+        "status": _status(call),
+        "status_message": None if call.task.done() else call.reported.words(),
+        "created_at": created,
+        "last_updated_at": updated,
+        "ttl": None if call.seconds is None else round(call.seconds * 1000),
+        "poll_interval": _POLL_MILLISECONDS,
+    }

@@ -56,7 +56,6 @@ class Shares:
         self._shares: dict[str, _Share] = {}
 
     def __len__(self) -> int:
-        """How many clients have calls in progress."""
         return len(self._shares)
 
     @contextlib.asynccontextmanager
@@ -155,35 +154,32 @@ class Quotas:
             yield
 
     def __len__(self) -> int:
-        """How many clients are remembered."""
         return len(self._used)
 
 
+@dataclass(eq=False)
 class TokenBucket:
     """What may be spent: it fills at `rate` a second, up to `most`."""
 
-    def __init__(
-        self,
-        rate: float,
-        most: float,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-    ) -> None:
-        self._rate, self._most, self._clock, self._sleep = rate, most, clock, sleep
-        self._left, self._seen = most, clock()
+    rate: float
+    most: float
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+
+    def __post_init__(self) -> None:
+        self._left, self._seen = self.most, self.clock()
 
     def spend(self, amount: float) -> float:
         """Take the amount, perhaps more than there is; the seconds until nothing is owed."""
-        now = self._clock()
-        self._left = min(self._most, self._left + (now - self._seen) * self._rate) - amount
+        now = self.clock()
+        self._left = min(self.most, self._left + (now - self._seen) * self.rate) - amount
         self._seen = now
-        return max(0.0, -self._left / self._rate)
+        return max(0.0, -self._left / self.rate)
 
     async def pay(self, amount: float) -> None:
         """Take the amount, and wait until nothing is owed."""
         if (seconds := self.spend(amount)) > 0:
-            await self._sleep(seconds)
+            await self.sleep(seconds)
 
 
 class RequestRate:
@@ -197,7 +193,6 @@ class RequestRate:
         self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
 
     def __len__(self) -> int:
-        """How many addresses are remembered."""
         return len(self._buckets)
 
     def wait(self, address: str) -> float:

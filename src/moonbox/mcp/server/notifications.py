@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict, deque
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from moonbox.threads import soon
 from moonbox.wording import counted, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
 
     from mcp.server.session import ServerSession
     from mcp.shared.subscriptions import ServerEvent
@@ -54,8 +55,7 @@ class ChangeNotifier:
         self.listen = ListenHandler(self._bus)
         self._changed = asyncio.Event()
         self._offers_changed = False
-        self._subscriptions: dict[str, dict[str, McpClient]] = {}
-        self._streams: dict[object, tuple[str, list[str]]] = {}
+        self._followers: dict[object, _Follower] = {}
         self._sending: set[asyncio.Task[None]] = set()
 
     def add(self, client: McpClient) -> None:
@@ -69,48 +69,46 @@ class ChangeNotifier:
     def remove(self, client: str) -> None:
         """The client with this id has ended its session."""
         self._sessions.pop(client, None)
-        for uri in list(self._subscriptions):
-            self.unsubscribe(client, uri)
+        self._followers.pop(client, None)
 
     # Resources that clients follow
 
     def subscribe(self, client: McpClient, uri: str) -> None:
         """A client of the earlier protocol follows a resource."""
         self._check_room(client, [uri])
-        self._subscriptions.setdefault(uri, {})[client.id] = client
+        self._followers.setdefault(client.id, _Follower(client.share, client)).uris.add(uri)
 
     @contextlib.contextmanager
     def stream(self, client: McpClient, uris: list[str]) -> Iterator[None]:
         """A client of the current protocol has a stream of changes open, and follows these resources on it."""
-        if sum(share == client.share for share, _ in self._streams.values()) >= _MAX_STREAMS:
+        streams = sum(one.session is None and one.share == client.share for one in self._followers.values())
+        if streams >= _MAX_STREAMS:
             raise MCPError(types.INVALID_PARAMS, f"a client can have at most {_MAX_STREAMS} streams of changes")
         self._check_room(client, uris)
         key = object()
-        self._streams[key] = client.share, uris
+        self._followers[key] = _Follower(client.share, uris=set(uris))
         try:
             yield
         finally:
-            del self._streams[key]
+            del self._followers[key]
 
     def _check_room(self, client: McpClient, uris: list[str]) -> None:
         longest = max(map(len, uris), default=0)
         if longest > _MAX_ADDRESS:
             message = f"the address of a resource can have at most {_MAX_ADDRESS} characters, not {longest}"
             raise MCPError(types.INVALID_PARAMS, message)
-        followed = [one.share for followers in self._subscriptions.values() for one in followers.values()]
-        followed += [share for share, others in self._streams.values() for _ in others]
-        if followed.count(client.share) + len(uris) > _MAX_SUBSCRIPTIONS:
+        followed = sum(len(one.uris) for one in self._followers.values() if one.share == client.share)
+        if followed + len(uris) > _MAX_SUBSCRIPTIONS:
             raise MCPError(types.INVALID_PARAMS, f"a client can follow at most {_MAX_SUBSCRIPTIONS} resources")
 
     def unsubscribe(self, client: str, uri: str) -> None:
-        followers = self._subscriptions.get(uri, {})
-        followers.pop(client, None)
-        if not followers:
-            self._subscriptions.pop(uri, None)
+        if (follower := self._followers.get(client)) is not None:
+            follower.uris.discard(uri)
+            if not follower.uris:
+                del self._followers[client]
 
-    def subscribed(self) -> Iterable[str]:
-        """The addresses that clients follow."""
-        return {*self._subscriptions, *(uri for _, uris in self._streams.values() for uri in uris)}
+    def subscribed(self) -> set[str]:
+        return {uri for follower in self._followers.values() for uri in follower.uris}
 
     def resource_updated(self, uri: str) -> None:
         """Notify the clients that follow this resource."""
@@ -120,8 +118,8 @@ class ChangeNotifier:
 
     async def _send_updated(self, uri: str) -> None:
         await self._bus.publish(ResourceUpdated(uri))
-        followers = list(self._subscriptions.get(uri, {}).values())
-        await asyncio.gather(*(self._send(one.id, one.channel.send_resource_updated(uri)) for one in followers))
+        sessions = [one.session for one in self._followers.values() if one.session is not None and uri in one.uris]
+        await asyncio.gather(*(self._send(one.id, one.channel.send_resource_updated(uri)) for one in sessions))
 
     # Lists
 
@@ -169,6 +167,15 @@ class ChangeNotifier:
         except Exception:  # noqa: BLE001 - however a session fails, it is of no more use
             if session is None or self._sessions.get(client) is session:
                 self.remove(client)
+
+
+@dataclass(eq=False, slots=True)
+class _Follower:
+    """A session of the earlier protocol, or a stream of the current one, and the resources that it follows."""
+
+    share: str
+    session: McpClient | None = None
+    uris: set[str] = field(default_factory=set)
 
 
 class Relay:
@@ -229,14 +236,12 @@ class CallProgress:
         self._waiting: Progress | None = None
         self._sent = 0.0
         self.begun = 0
-        """Calls of the script."""
         self._ended = 0
         self.own: Progress | None = None
         """What the script said last."""
         self._sending: asyncio.Task[None] | None = None
 
     def words(self) -> str:
-        """How far the script is."""
         calls = f"{counted(self.begun, 'call')} made"
         return calls if self.own is None else f"{progress_words(self.own)} ({calls})"
 
@@ -266,8 +271,7 @@ class CallProgress:
             self._put(Progress(0, None, message))
 
     def _put(self, progress: Progress) -> None:
-        client = self._client
-        if client is not None and client.wants_progress:
+        if self._client is not None and self._client.wants_progress:
             soon(self._loop, partial(self._schedule, progress))  # reported in a script's thread
 
     def _schedule(self, progress: Progress) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import OrderedDict
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp_types as types
@@ -28,10 +29,11 @@ if TYPE_CHECKING:
 
     from moonbox.config.sections import ServeSettings
     from moonbox.mcp.server.notifications import ChangeNotifier
+    from moonbox.mcp.upstreams.catalog import Kind
     from moonbox.mcp.upstreams.manager import Upstreams
-    from moonbox.mcp.upstreams.offers import Kind
 
     Request = ServerRequestContext[Any, Any]
+    Page = types.PaginatedRequestParams | None
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Trail
 
@@ -46,25 +48,20 @@ SERVERS = "moonbox://servers"
 _JSON = "application/json"
 
 
+@dataclass(eq=False)
 class Passthrough:
     """The handlers of these requests. `wait` is awaited first: it gives servers time to start."""
 
-    def __init__(
-        self,
-        upstreams: Upstreams,
-        resources: Resources,
-        notifier: ChangeNotifier,
-        settings: ServeSettings,
-        wait: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._upstreams = upstreams
-        self._resources = resources
-        self._notifier = notifier
-        self._settings = settings
-        self._wait = wait
-        self._levels: dict[str, str] = {}
-        upstreams.on_offers_changed = notifier.offers_changed
-        upstreams.on_resource_updated = notifier.resource_updated
+    _upstreams: Upstreams
+    _resources: Resources
+    _notifier: ChangeNotifier
+    _settings: ServeSettings
+    _wait: Callable[[], Awaitable[None]]
+    _levels: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._upstreams.on_offers_changed = self._notifier.offers_changed
+        self._upstreams.on_resource_updated = self._notifier.resource_updated
 
     def level_of(self, client: str) -> str | None:
         """The level that a client has set for its session."""
@@ -79,27 +76,21 @@ class Passthrough:
 
     # Lists
 
-    async def list_prompts(
-        self, context: Request, params: types.PaginatedRequestParams | None
-    ) -> types.ListPromptsResult:
+    async def list_prompts(self, context: Request, params: Page) -> types.ListPromptsResult:
         page, cursor = await self._page(context, params, "prompts")
         return types.ListPromptsResult(prompts=page, next_cursor=cursor)
 
-    async def list_resources(
-        self, context: Request, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
+    async def list_resources(self, context: Request, params: Page) -> types.ListResourcesResult:
         own = self._resources.list_own(McpClient.of(context))
         page, cursor = await self._page(context, params, "resources", own)
         return types.ListResourcesResult(resources=page, next_cursor=cursor)
 
-    async def list_templates(
-        self, context: Request, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
+    async def list_templates(self, context: Request, params: Page) -> types.ListResourceTemplatesResult:
         page, cursor = await self._page(context, params, "templates", _OWN_TEMPLATES)
         return types.ListResourceTemplatesResult(resource_templates=page, next_cursor=cursor)
 
     async def _page(
-        self, context: Request, params: types.PaginatedRequestParams | None, kind: Kind, own: Sequence[Any] = ()
+        self, context: Request, params: Page, kind: Kind, own: Sequence[Any] = ()
     ) -> tuple[list[Any], str | None]:
         """One page of our own offers and those of the servers, and where the next begins."""
         self._notifier.add(McpClient.of(context))

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -19,14 +20,13 @@ from pydantic import ValidationError
 from moonbox._version import __version__
 from moonbox.config.sections import ServeSettings
 from moonbox.errors import MoonboxError
-from moonbox.mcp.server.background import TaskCalls
+from moonbox.mcp.caller import ClientFeatures
 from moonbox.mcp.server.call import OpenCall
-from moonbox.mcp.server.calls import OpenCalls
+from moonbox.mcp.server.calls import OpenCalls, TaskCalls
 from moonbox.mcp.server.notifications import ChangeNotifier
 from moonbox.mcp.server.passthrough import Passthrough, Resources
 from moonbox.mcp.server.sessions import McpClient, session_key
 from moonbox.mcp.server.tools import ToolRunner, ToolViews
-from moonbox.mcp.upstreams.callbacks import ClientFeatures
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.threads import in_thread
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.sinks import Trail
     from moonbox.codemode.mode import CodeMode
+    from moonbox.mcp.server.call import Outcome
 
     Request = ServerRequestContext[Any, Any]
 
@@ -75,7 +76,7 @@ class MoonboxServer:
         self._refresh, self._on_ready = refresh, on_ready
         upstreams = Upstreams(()) if upstreams is None else upstreams
         self._cached = upstreams.cached
-        self.upstreams = UpstreamStarter(upstreams, self.settings)
+        self.requests = Requests(upstreams, self.settings)
         self._resources = Resources(trail=trail, upstreams=upstreams)
         self._views = ToolViews(mode, self.settings)
         journal = mode.sandbox.journal if mode.sandbox.has_journal else None
@@ -85,7 +86,7 @@ class MoonboxServer:
         self.turn = self._runner.turn
         self._notifier = ChangeNotifier(mode.sandbox.toolbox, self._views.fingerprint)
         self._offers = offers = Passthrough(
-            upstreams, self._resources, self._notifier, self.settings, self.upstreams.wait_for_offers
+            upstreams, self._resources, self._notifier, self.settings, partial(self.requests.wait, offers=True)
         )
         self.app = _SdkServer(
             NAME,
@@ -111,8 +112,7 @@ class MoonboxServer:
         boundary = RequestStateBoundary(security, default_audience=NAME)
         tasks = TaskCalls(self._begin_task, self._views, self._calls)
         tasks.register(self.app)
-        self._open = OpenRequests()
-        self.app.middleware[:] = [self._open, boundary, self.upstreams, tasks]
+        self.app.middleware[:] = [self.requests, boundary, tasks]
         self.end_streams: Callable[[], None] = lambda: None
         """Ends the streams of the transport on which no request waits."""
 
@@ -131,14 +131,14 @@ class MoonboxServer:
             if self._mode.sandbox.has_journal:  # scripts in the background continue after the next start
                 self._mode.sandbox.journal.suspended.update(self._calls.suspended())
             await self._calls.close()
-            await self.upstreams.stop()
+            await self.requests.stop()
 
     async def wind_down(self, seconds: float) -> None:
         """End what waits for news of this server at once, and after these seconds every request that is still open."""
         self._notifier.listen.close()
         self.end_streams()
         await asyncio.sleep(seconds)
-        self._open.end()
+        self.requests.end()
 
     async def end_session(self, owner: str, session: str) -> None:
         """The session of a client has ended: its state ends too."""
@@ -149,15 +149,13 @@ class MoonboxServer:
 
     async def _list_tools(self, context: Request, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         client = McpClient.of(context)
-        await self.upstreams.wait()
+        await self.requests.wait()
         self._notifier.add(client)
         cached = self._cached()
         meta: Any = {CACHED_KEY: list(cached)} if cached else None
         return types.ListToolsResult(tools=list(self._views.of(client).tools), _meta=meta)
 
-    async def _call_tool(
-        self, context: Request, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    async def _call_tool(self, context: Request, params: types.CallToolRequestParams) -> Outcome:
         client = McpClient.of(context)
         if not client.modern and (level := self._offers.level_of(client.id)) is not None:
             client = replace(client, log_level=level)
@@ -176,20 +174,16 @@ class MoonboxServer:
 
     async def _begin_call(
         self, client: McpClient, params: types.CallToolRequestParams, wait_tool: str | None
-    ) -> types.CallToolResult | types.InputRequiredResult:
-        await self.upstreams.wait()
+    ) -> Outcome:
+        await self.requests.wait()
         view = self._views.of(client)
         script = params.name == view.code_tool
-        return await self._calls.begin(
-            client,
-            lambda call: self._runner.run(call, client, params, view),
-            script=script,
-            wait_tool=wait_tool if script else None,
-        )
+        run = partial(self._runner.run, client=client, params=params, view=view)
+        return await self._calls.begin(client, run, script=script, wait_tool=wait_tool if script else None)
 
     def _begin_task(self, client: McpClient, params: types.CallToolRequestParams, seconds: float) -> OpenCall:
         async def work(call: OpenCall) -> types.CallToolResult:
-            await self.upstreams.wait()
+            await self.requests.wait()
             return await self._runner.run(call, client, params, self._views.of(client))
 
         script = params.name == self._views.of(client).code_tool
@@ -209,7 +203,7 @@ class MoonboxServer:
 
     async def _report_ready(self) -> None:
         try:
-            await self.upstreams.first_start()
+            await self.requests.first_start()
             await in_thread(self._on_ready)
         except MoonboxError as problem:
             log.warning("interrupted runs are not continued: %s", problem)
@@ -223,31 +217,12 @@ class MoonboxServer:
                 log.warning("tool scripts: %s", problem)
 
 
-class OpenRequests:
-    """Middleware that answers open requests with an error when the server ends."""
+class Requests:
+    """Middleware: logs requests, starts the upstreams with the first one, and ends those that are open with an error.
 
-    def __init__(self) -> None:
-        self._scopes: set[anyio.CancelScope] = set()
-
-    async def __call__(self, ctx: Request, call_next: CallNext) -> HandlerResult:
-        with anyio.CancelScope() as scope:
-            self._scopes.add(scope)
-            try:
-                return await call_next(ctx)
-            finally:
-                self._scopes.discard(scope)
-        raise MCPError(types.INTERNAL_ERROR, "the server is being stopped, and the request with it")
-
-    def end(self) -> None:
-        for scope in self._scopes:
-            scope.cancel()
-
-
-class UpstreamStarter:
-    """Middleware that starts the upstreams with the first request, and tells them what the client supports.
-
-    Over stdio there is one client, whose features are known. Over HTTP clients differ: `start_for_all` announces what
-    a client may support, and a question that a client does not support is refused when it comes.
+    The upstreams are told what the client supports. Over stdio there is one client, whose features are known. Over HTTP
+    clients differ: `start_for_all` announces what a client may support, and a question that a client does not support
+    is refused when it comes.
     """
 
     def __init__(self, upstreams: Upstreams, settings: ServeSettings) -> None:
@@ -256,42 +231,46 @@ class UpstreamStarter:
         self._wait_until: float | None = None
         self._begun = asyncio.Event()
         self._latest: Request | None = None
+        self._open: set[anyio.CancelScope] = set()
 
     async def __call__(self, ctx: Request, call_next: CallNext) -> HandlerResult:
         method, began, result = getattr(ctx, "method", None) or "unknown", time.monotonic(), "failed"
         log.debug("request begins", extra={"fields": {"method": method}})
+        scope = anyio.CancelScope()
+        self._open.add(scope)
         try:
-            if ctx.request_id is not None and ctx.request is None:
-                self._latest = ctx
-                if self._wait_until is None:
-                    await self._start(_client_features(ctx, self._standalone_caller))
-            answer = await call_next(ctx)
-            result = "ok"
-            return answer
+            with scope:
+                if ctx.request_id is not None and ctx.request is None:
+                    self._latest = ctx
+                    if self._wait_until is None:
+                        await self._start(_client_features(ctx, self._standalone_caller))
+                answer = await call_next(ctx)
+                result = "ok"
+                return answer
+            raise MCPError(types.INTERNAL_ERROR, "the server is being stopped, and the request with it")
         finally:
+            self._open.discard(scope)
             ms = round((time.monotonic() - began) * 1000)
             log.info("request", extra={"fields": {"method": method, "result": result, "ms": ms}})
+
+    def end(self) -> None:
+        for scope in self._open:
+            scope.cancel()
 
     async def start_for_all(self, *, owners: bool) -> None:
         """`owners`: clients are told apart by their tokens."""
         await self._start(ClientFeatures(sampling=True, elicitation=True, roots=True, shared=owners, clients="mixed"))
 
-    async def wait(self) -> None:
+    async def wait(self, *, offers: bool = False) -> None:
         """Give servers that are still starting some time, counted from the first request."""
-        await self._upstreams.async_wait(self._seconds_left())
+        seconds = 0.0 if self._wait_until is None else max(0.0, self._wait_until - time.monotonic())
+        await self._upstreams.async_wait(seconds, offers=offers)
 
     async def first_start(self) -> None:
         """Wait until each server is ready or could not be started: over stdio, the first request starts them."""
         if self._upstreams:
             await self._begun.wait()
         await self._upstreams.async_wait_until_started()
-
-    async def wait_for_offers(self) -> None:
-        """The same for their prompts and resources."""
-        await self._upstreams.wait_for_offers(self._seconds_left())
-
-    def _seconds_left(self) -> float:
-        return 0.0 if self._wait_until is None else max(0.0, self._wait_until - time.monotonic())
 
     async def stop(self) -> None:
         if self._upstreams and self._wait_until is not None:
@@ -333,7 +312,6 @@ class _SdkServer(Server[Any]):
     """The SDK's server, announcing list changes and tasks, with instructions that follow the tools."""
 
     describe: Callable[[], str]
-    """Makes the instructions."""
 
     def create_initialization_options(
         self,

@@ -15,9 +15,8 @@ from moonbox.codemode.definitions import Definition, from_tool, portable_value, 
 from moonbox.codemode.mode import Reply
 from moonbox.codemode.sessions import TooManySessions
 from moonbox.errors import InDoubt, MoonboxError, UsageError
-from moonbox.mcp.server.background import in_doubt, wait_tool
 from moonbox.mcp.server.limits import ClusterQuotas, Quotas, Shares, TooMany
-from moonbox.mcp.server.results import code_result, direct_result, error_result, script_result
+from moonbox.mcp.server.results import code_result, direct_result, error_result, in_doubt, script_result, wait_tool
 from moonbox.mcp.server.sessions import META_KEY, STATE, ClientConversation, conversation_of, owner_of
 from moonbox.mcp.upstreams.tools import annotations_of, definition_of
 from moonbox.runs.options import CONVERSATION
@@ -33,6 +32,9 @@ if TYPE_CHECKING:
     from moonbox.mcp.server.sessions import McpClient
     from moonbox.sandbox.repl import Repl
     from moonbox.tools.tool import Tool
+
+    CallParams = types.CallToolRequestParams
+    Result = types.CallToolResult
 
 log = logging.getLogger("moonbox.mcp")
 
@@ -197,11 +199,7 @@ class ToolRunner:
     """Runs the calls of clients; `on_run` is called with the owner and the record of each run."""
 
     def __init__(
-        self,
-        mode: CodeMode,
-        settings: ServeSettings,
-        calls: OpenCalls,
-        on_run: Callable[[str, Run], object],
+        self, mode: CodeMode, settings: ServeSettings, calls: OpenCalls, on_run: Callable[[str, Run], object]
     ) -> None:
         self._mode = mode
         self._settings = settings
@@ -217,9 +215,7 @@ class ToolRunner:
         sessions.idle_seconds, sessions.most, sessions.strict = settings.idle_seconds, settings.max_conversations, True
         sessions.owner_of, sessions.live_seconds = owner_of, _LIVE_SECONDS
 
-    async def run(
-        self, call: OpenCall, client: McpClient, params: types.CallToolRequestParams, view: ShownTools
-    ) -> types.CallToolResult:
+    async def run(self, call: OpenCall, client: McpClient, params: CallParams, view: ShownTools) -> Result:
         """Run a call as soon as it is the client's turn."""
         try:
             async with self.turn(client.share, call.waiting):
@@ -248,8 +244,8 @@ class ToolRunner:
         return replace(conversation, note=_GIVEN_UP) if self._mode.sessions.gave_up(conversation.key) else conversation
 
     async def _run_script(
-        self, call: OpenCall, client: McpClient, params: types.CallToolRequestParams, conversation: ClientConversation
-    ) -> types.CallToolResult:
+        self, call: OpenCall, client: McpClient, params: CallParams, conversation: ClientConversation
+    ) -> Result:
         arguments = dict(params.arguments or {})
         given = arguments.pop(STATE, None) if client.session is None else None
         kept = conversation.handle in (None, given)  # a client that gives up now does not learn a new handle
@@ -297,9 +293,7 @@ class ToolRunner:
         max_chars = self._mode.settings.max_chars
         return script_result(reply, conversation, structured=self._settings.structured, max_chars=max_chars)
 
-    async def _run_direct(
-        self, call: OpenCall, client: McpClient, params: types.CallToolRequestParams, view: ShownTools
-    ) -> types.CallToolResult:
+    async def _run_direct(self, call: OpenCall, client: McpClient, params: CallParams, view: ShownTools) -> Result:
         tool = view.approved_by_client.get(params.name)
         if tool is not None:
             run = await self._mode.sandbox.acall(tool.path, params.arguments or {}, labels=client.labels)

@@ -20,9 +20,8 @@ from pydantic import AnyHttpUrl
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.routing import Route, Router
 
-from moonbox.mcp.server.auth import Verifier, configured_tokens
 from moonbox.mcp.server.limits import RequestRate, TooMany
-from moonbox.mcp.server.sessions import current_owner, owner_named, share_of
+from moonbox.mcp.server.sessions import Verifier, configured_tokens, current_owner, owner_named, share_of
 from moonbox.net import guard
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Router
     @contextlib.asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
         async with server.running(), manager.run():
-            await server.upstreams.start_for_all(owners=bool(settings.tokens) or settings.oauth is not None)
+            await server.requests.start_for_all(owners=bool(settings.tokens) or settings.oauth is not None)
             yield
 
     # Not a Starlette application: its handlers of errors would be in the way of each request a second time.
@@ -198,7 +197,6 @@ class HttpSessions(StreamableHTTPSessionManager):
         server.end_streams = self._end_streams
 
     def _end_streams(self) -> None:
-        """End the streams on which sessions get notifications."""
         for transport in self._server_instances.values():
             transport.close_standalone_sse_stream()
 
@@ -212,16 +210,19 @@ class HttpSessions(StreamableHTTPSessionManager):
         """Set by the SDK's constructor; there is no log for all sessions."""
 
     async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        owner, opens = current_owner(), _header(scope, b"mcp-session-id") is None
-        modern = _header(scope, b"mcp-protocol-version") in MODERN_PROTOCOL_VERSIONS
-        if opens and not modern and list(self._owners.values()).count(owner) >= self._most_of_one:
+        has_session = _header(scope, b"mcp-session-id") is not None
+        if has_session or _header(scope, b"mcp-protocol-version") in MODERN_PROTOCOL_VERSIONS:
+            await super().handle_request(scope, receive, send)
+            return
+        owner = current_owner()
+        if list(self._owners.values()).count(owner) >= self._most_of_one:
             again = {"Retry-After": str(_SESSION_SECONDS)}
             refusal = guard.Refusal(429, "too_many_sessions", "this client has too many sessions open", again)
             await refusal(scope, receive, send)
             return
 
         async def send_and_note(message: Message) -> None:
-            if opens and message["type"] == "http.response.start" and message["status"] < 300:
+            if message["type"] == "http.response.start" and message["status"] < 300:
                 session = _header(message, b"mcp-session-id")
                 if session:
                     self._owners[session] = owner

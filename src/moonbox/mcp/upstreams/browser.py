@@ -15,11 +15,10 @@ import mcp_types as types
 from mcp.shared.auth import AuthorizationCodeResult
 
 from moonbox.errors import ToolError, UsageError
-from moonbox.mcp.caller import CALLER
-from moonbox.mcp.upstreams.callbacks import Callbacks, ClientFeatures
+from moonbox.mcp.caller import CALLER, Callbacks, ClientFeatures
 from moonbox.mcp.upstreams.connection import connect, make_transport
-from moonbox.mcp.upstreams.errors import describe
 from moonbox.mcp.upstreams.login import LoginRequired, Person, make_auth
+from moonbox.mcp.upstreams.status import describe
 from moonbox.runs.record import CLOCK
 from moonbox.threads import in_thread, own_thread
 from moonbox.wording import visible

@@ -1,4 +1,4 @@
-"""One connection to a server: the SDK's client session, its tools, and the requests that the server makes."""
+"""One connection to a server: the SDK's client session, its tools, and a test of what the server can do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import contextvars
 import functools
-from typing import TYPE_CHECKING, Any, TypeVar
+import statistics
+import time
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import mcp_types as types
 from mcp import ClientSession, MCPError
@@ -15,51 +17,67 @@ from mcp.client._input_required import InputRequiredRoundsExceededError, run_inp
 from mcp.client.subscriptions import listen
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, ValidationError
 
 from moonbox._version import __version__
 from moonbox.errors import ToolError
-from moonbox.mcp.upstreams.callbacks import sdk_callbacks
-from moonbox.mcp.upstreams.errors import is_lost
-from moonbox.mcp.upstreams.offers import all_pages, list_offers
-from moonbox.mcp.upstreams.process import ServerProcess
-from moonbox.mcp.upstreams.protocols import negotiate, protocols_for
-from moonbox.mcp.upstreams.tools import MAX_TOOLS
+from moonbox.mcp.caller import Callbacks, ClientFeatures, sdk_callbacks
+from moonbox.mcp.upstreams.catalog import all_pages, list_offers
+from moonbox.mcp.upstreams.login import LoginRequired
+from moonbox.mcp.upstreams.status import ConnectionLost, is_lost, start_failure
+from moonbox.mcp.upstreams.tools import MAX_TOOLS, convert_tools
+from moonbox.mcp.upstreams.transport import ServerProcess
 from moonbox.mcp.upstreams.web import WebServer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     import httpx2
+    from mcp.client._transport import TransportStreams
     from mcp.shared.dispatcher import ProgressFnT
 
     from moonbox.config.mcp import ServerSettings
-    from moonbox.mcp.upstreams.callbacks import Answer, ClientFeatures, Log
-    from moonbox.mcp.upstreams.offers import Offers
+    from moonbox.mcp.caller import Answer, Log
+    from moonbox.mcp.upstreams.catalog import Offers
     from moonbox.mcp.upstreams.transport import Transport
 
 T = TypeVar("T", bound=BaseModel)
 Questions = types.InputRequiredResult
+Protocol = Literal["current", "earlier"]
+Clients = Literal["current", "earlier", "mixed"]
+"""The protocol of the clients that the servers work for."""
 
 _LISTEN_AGAIN_SECONDS = 5.0
 _MIN_POLL_SECONDS, _MAX_POLL_SECONDS = 0.05, 5.0
 _TASK_KEPT_MILLISECONDS = 600_000
-_RESULT: TypeAdapter[types.CallToolResult | Questions] = TypeAdapter(types.CallToolResult | Questions)
-_PROMPT: TypeAdapter[types.GetPromptResult | Questions] = TypeAdapter(types.GetPromptResult | Questions)
-_CONTENTS: TypeAdapter[types.ReadResourceResult | Questions] = TypeAdapter(types.ReadResourceResult | Questions)
+_LISTS = 5
+
+
+class Session(ClientSession):
+    """The SDK's session. Results are checked where scripts get them: here it would be on the loop of all servers."""
+
+    async def validate_tool_result(self, name: str, result: types.CallToolResult) -> None:
+        pass
 
 
 class Connection:
     """A live connection. Use it only on the event loop on which it was made."""
 
-    def __init__(self, transport: Transport, dispatcher: JSONRPCDispatcher[Any]) -> None:
+    def __init__(
+        self, transport: Transport, streams: TransportStreams, features: ClientFeatures, answer: Answer, log: Log | None
+    ) -> None:
         self.transport = transport
+        self._dispatcher: JSONRPCDispatcher[Any] = JSONRPCDispatcher(*streams)
+        self.session = Session(
+            dispatcher=self._dispatcher,
+            client_info=types.Implementation(name="moonbox", version=__version__),
+            message_handler=self._take_message,
+            **sdk_callbacks(features, answer, log),
+        )
         self.changed = asyncio.Event()
         """Set when the server says that its tools, prompts or resources have changed."""
         self.resource_updated: Callable[[str], None] = lambda _: None
         """Called with the address of a resource that has changed."""
-        self.session: ClientSession
-        self._dispatcher = dispatcher
         self._subscribed: set[str] = set()
         self._listening: asyncio.Task[None] | None = None
         self._listed = False
@@ -70,11 +88,10 @@ class Connection:
 
     @property
     def server(self) -> str:
-        """What the server calls itself."""
         info = self.session.server_info
         return "" if info is None else f"{info.name} {info.version}".strip()
 
-    async def on_message(self, message: Any) -> None:
+    async def _take_message(self, message: Any) -> None:
         match message:
             case (
                 types.ToolListChangedNotification()
@@ -120,7 +137,7 @@ class Connection:
                     if self._listed:
                         self.changed.set()  # changes may have been missed, while no stream was open
                     async for _ in events:
-                        pass  # the session hands each event to `on_message` too
+                        pass  # the session hands each event to `_take_message` too
             self.changed.set()
             await asyncio.sleep(_LISTEN_AGAIN_SECONDS)
 
@@ -135,7 +152,6 @@ class Connection:
     # Tools
 
     async def tools(self) -> list[types.Tool]:
-        """Every tool that the server has now."""
         tools: list[types.Tool] = await all_pages(self.session.list_tools, "tools", MAX_TOOLS)
         self._listed = True
         return tools
@@ -144,37 +160,29 @@ class Connection:
         self,
         tool: types.Tool,
         arguments: dict[str, Any],
-        on_progress: ProgressFnT | None,
+        on_progress: ProgressFnT | None = None,
         log_level: str | None = None,
     ) -> types.CallToolResult:
         """Call a tool, whatever the server wants to know first."""
         meta: Any = None if log_level is None else {types.LOG_LEVEL_META_KEY: log_level}
-        params = types.CallToolRequestParams(name=tool.name, arguments=arguments, _meta=meta)
         if tool.execution is not None and tool.execution.task_support == "required":
-            return await self._call_as_task(params)
-        # Not `session.call_tool`, which validates results in Python on this loop, which all servers share.
-        send = functools.partial(self._answered, types.CallToolRequest, params, _RESULT, params.name, on_progress)
+            return await self._call_as_task(
+                types.CallToolRequestParams(name=tool.name, arguments=arguments, _meta=meta)
+            )
+        send = functools.partial(self.session.call_tool, tool.name, arguments, progress_callback=on_progress, meta=meta)
         try:
-            return await send()
+            return await self._answered(tool.name, send)
         except MCPError as problem:
             if problem.code != types.HEADER_MISMATCH:
                 raise
             await self.tools()  # the session derives headers from the listed schemas, which have changed
-            return await send()
+            return await self._answered(tool.name, send)
 
-    async def _answered(
-        self,
-        request: Callable[..., Any],
-        params: Any,
-        result: TypeAdapter[T | Questions],
-        name: str,
-        on_progress: ProgressFnT | None = None,
-    ) -> T:
+    async def _answered(self, name: str, send: Callable[..., Awaitable[T | Questions]]) -> T:
         """The final result: what the server wants to know first is asked, and the request is sent again."""
 
-        async def send(responses: types.InputResponses | None, state: str | None) -> T | Questions:
-            own = params.model_copy(update={"input_responses": responses, "request_state": state})
-            return await self._send(request(params=own), result, on_progress)
+        async def again(responses: types.InputResponses | None, state: str | None) -> T | Questions:
+            return await send(input_responses=responses, request_state=state, allow_input_required=True)
 
         async def ask(key: str, asked: types.InputRequest) -> types.InputResponse | types.ErrorData:
             # Through the session, which refuses what was not announced to the server.
@@ -182,33 +190,28 @@ class Connection:
             context = ClientRequestContext(session=self.session, request_id=key, meta=meta)
             return await self.session.dispatch_input_request(context, asked)
 
-        first = await self._send(request(params=params), result, on_progress)
-        if not isinstance(first, Questions):
-            return first
         try:
-            return await run_input_required_driver(first, dispatch=ask, retry=send)
+            first = await again(None, None)
+            if not isinstance(first, Questions):
+                return first
+            return await run_input_required_driver(first, dispatch=ask, retry=again)
         except InputRequiredRoundsExceededError as problem:
             message = f"{name} asked for input more than {problem.max_rounds} times"
             raise ToolError(message, code="bad_result") from None
         except ExceptionGroup as problems:
             raise problems.exceptions[0] from None
 
-    async def _send(
-        self, request: Any, result: TypeAdapter[T | Questions], on_progress: ProgressFnT | None
-    ) -> T | Questions:
-        return await self.session.send_request(request, result, progress_callback=on_progress)
-
     # Prompts and resources
 
     async def offers(self) -> Offers:
-        """Every prompt, resource and template that the server has now."""
         return await list_offers(self.session)
 
     async def get_prompt(self, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        return await self._answered(types.GetPromptRequest, params, _PROMPT, params.name)
+        send = functools.partial(self.session.get_prompt, params.name, params.arguments)
+        return await self._answered(params.name, send)
 
     async def read_resource(self, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        return await self._answered(types.ReadResourceRequest, params, _CONTENTS, str(params.uri))
+        return await self._answered(str(params.uri), functools.partial(self.session.read_resource, str(params.uri)))
 
     async def complete(self, params: types.CompleteRequestParams) -> types.CompleteResult:
         return await self.session.send_request(types.CompleteRequest(params=params), types.CompleteResult)
@@ -287,15 +290,82 @@ async def connect(
 
     `answer` gets what the server asks, within `features`; `log` gets its log messages.
     """
-    async with transport.connect() as (reader, writer):
-        dispatcher: JSONRPCDispatcher[Any] = JSONRPCDispatcher(reader, writer)
-        connection = Connection(transport, dispatcher)
-        connection.session = ClientSession(
-            dispatcher=dispatcher,
-            client_info=types.Implementation(name="moonbox", version=__version__),
-            message_handler=connection.on_message,
-            **sdk_callbacks(features, answer, log),
-        )
+    protocols: tuple[Protocol, ...] = ("current", "earlier")
+    if transport.settings.protocol != "auto":
+        protocols = (transport.settings.protocol,)
+    elif features.clients == "earlier":
+        protocols = ("earlier", "current")
+    async with transport.connect() as streams:
+        connection = Connection(transport, streams, features, answer, log)
         async with connection.session:
-            await negotiate(connection.session, protocols_for(transport.settings, features.clients))
+            await _negotiate(connection.session, protocols)
             yield connection
+
+
+async def _negotiate(session: ClientSession, protocols: tuple[Protocol, ...]) -> None:
+    """Agree on the first of these protocols that the server speaks: by discovery, or by the earlier handshake."""
+    steps = {"current": session.discover, "earlier": session.initialize}
+    failures: dict[str, Exception] = {}
+    for _ in range(2):
+        for protocol in protocols:
+            try:
+                await steps[protocol]()
+            except (MCPError, ValidationError, RuntimeError) as problem:
+                failures[protocol] = problem
+            else:
+                return
+        handshake = failures.get("earlier")
+        # A server that was slow to start may have answered the discovery too late, and now accepts nothing else.
+        if not isinstance(handshake, MCPError) or handshake.code != types.UNSUPPORTED_PROTOCOL_VERSION:
+            break
+    failed = failures.get("earlier") or failures[protocols[0]]
+    if len(protocols) == 1 and isinstance(failed, MCPError) and failed.code != types.CONNECTION_CLOSED:
+        message = f'{failed.message}; the setting protocol = "{protocols[0]}" rules out the other protocol'
+        raise MCPError(failed.code, message, failed.data)
+    raise failed
+
+
+async def examine(settings: ServerSettings, auth: httpx2.Auth | None = None) -> dict[str, Any]:
+    """Start or reach it, list everything, and report; raises ConnectionLost with the reason where that fails."""
+    transport = make_transport(settings, auth)
+    try:
+        async with asyncio.timeout(settings.start_timeout):
+            began = time.monotonic()
+            async with connect(transport, ClientFeatures(), Callbacks(settings.name).answer) as connection:
+                return await _report(connection, settings, time.monotonic() - began)
+    except LoginRequired:
+        raise
+    except Exception as problem:
+        raise ConnectionLost(start_failure(problem, transport, settings.start_timeout)) from problem
+
+
+async def _report(connection: Connection, settings: ServerSettings, started: float) -> dict[str, Any]:
+    async def never(*_: Any) -> Any:
+        raise AssertionError
+
+    times: list[float] = []
+    tools: list[types.Tool] = []
+    for _ in range(1 + _LISTS):
+        began = time.monotonic()
+        tools = await connection.tools()
+        times.append(time.monotonic() - began)
+    offers = await connection.offers()
+    capabilities = connection.session.server_capabilities
+    declared = {} if capabilities is None else capabilities.model_dump(exclude_none=True, by_alias=True)
+    problems = list(convert_tools(tools, settings, never).problems)
+    problems += [f"the tool '{tool.name}' has no description" for tool in tools if not tool.description]
+    return {
+        "name": settings.name,
+        "server": connection.server,
+        "protocol": connection.protocol,
+        "capabilities": sorted(declared),
+        "tools": len(tools),
+        "annotated": sum(tool.annotations is not None for tool in tools),
+        "with_result_schema": sum(tool.output_schema is not None for tool in tools),
+        "prompts": len(offers.prompts),
+        "resources": len(offers.resources),
+        "templates": len(offers.templates),
+        "seconds": {"start": started, "first_list": times[0], "list": statistics.median(times[1:])},
+        "lists": _LISTS,
+        "problems": problems,
+    }

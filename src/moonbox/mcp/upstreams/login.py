@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import json
 import os
+import tempfile
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
@@ -23,17 +26,16 @@ from moonbox._version import __version__
 from moonbox.audit.chain import json_object
 from moonbox.audit.sinks import default_path
 from moonbox.config.mcp import LoginSettings
-from moonbox.mcp.upstreams.records import Records, record_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from pathlib import Path
 
     import httpx2
     from mcp.client.auth.oauth2 import OAuthContext
     from mcp.shared.auth import AuthorizationCodeResult
 
     from moonbox.config.mcp import ServerSettings
+
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -77,7 +79,6 @@ class LoginStore:
 
     @property
     def place(self) -> str:
-        """Where it keeps them, for people."""
         return "the system's keyring" if self._keyring is not None else str(self._records.folder)
 
     def read(self, settings: ServerSettings) -> dict[str, Any]:
@@ -102,8 +103,7 @@ class LoginStore:
 
     def remove(self, settings: ServerSettings) -> bool:
         """Forget a login; whether there was one."""
-        existed = bool(self.read(settings))
-        name = _record_name(settings)
+        existed, name = bool(self.read(settings)), _record_name(settings)
         if self._keyring is not None:
             with contextlib.suppress(Exception):  # it was not there
                 self._keyring.delete_password(_SERVICE, name)
@@ -141,14 +141,14 @@ def _record_name(settings: ServerSettings) -> str:
     return record_name(settings.name, settings.url)
 
 
+@dataclass(eq=False)
 class _Storage:
     """The SDK's view of one record. `context` is the provider's, whose findings are kept too."""
 
-    def __init__(self, store: LoginStore, settings: ServerSettings, *, registered: bool) -> None:
-        self._store = store
-        self._settings = settings
-        self._registered = registered
-        self.context: OAuthContext | None = None
+    _store: LoginStore
+    _settings: ServerSettings
+    _registered: bool
+    context: OAuthContext | None = None
 
     def restore(self, context: OAuthContext) -> None:
         """Give a new provider what the last one found: where tokens are renewed, and when they end."""
@@ -230,7 +230,7 @@ def make_auth(
     if any(name.lower() == "authorization" for name in settings.headers):
         return None
     provider: OAuthClientProvider
-    storage = _Storage(store, settings, registered=person is None)
+    storage = _Storage(store, settings, person is None)
     if oauth.grant == "client_credentials":
         provider = _machine(settings.url, oauth, storage)
     elif person is not None:
@@ -316,3 +316,41 @@ def _no_person(server: str, on_required: Callable[[], None]) -> Person:
         raise LoginRequired(server)
 
     return Person("http://127.0.0.1/callback", refuse, refuse)
+
+
+def record_name(*key: Any) -> str:
+    """The name of the record of whatever the key describes."""
+    return hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]
+
+
+class Records:
+    """A folder of records, each a file of at most `max_bytes`."""
+
+    def __init__(self, folder: Path, max_bytes: int) -> None:
+        self.folder = folder
+        self._max_bytes = max_bytes
+
+    def read(self, name: str) -> dict[str, Any]:
+        """The record; empty if there is none that can be used."""
+        path = self._path(name)
+        try:
+            return json_object(path.read_bytes()) if path.stat().st_size <= self._max_bytes else {}
+        except OSError:
+            return {}
+
+    def write(self, name: str, data: dict[str, Any]) -> None:
+        """Replace the record at once; one that is too long is not kept."""
+        text = json.dumps(data).encode()
+        if len(text) > self._max_bytes:
+            return
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=self.folder)  # made with mode 0600
+        with os.fdopen(handle, "wb") as file:
+            file.write(text)
+        Path(temporary).replace(self._path(name))
+
+    def remove(self, name: str) -> None:
+        self._path(name).unlink(missing_ok=True)
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}.json"

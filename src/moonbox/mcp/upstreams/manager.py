@@ -10,10 +10,9 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.errors import ClosedError, ToolError, UsageError
-from moonbox.mcp.caller import CALLER, OwnedMedia
-from moonbox.mcp.upstreams.callbacks import ClientFeatures
-from moonbox.mcp.upstreams.offers import NAMESPACE, Directory
-from moonbox.mcp.upstreams.protocols import EarlierConnections
+from moonbox.mcp.caller import CALLER, ClientFeatures, OwnedMedia
+from moonbox.mcp.upstreams.catalog import NAMESPACE, Directory
+from moonbox.mcp.upstreams.status import Timing
 from moonbox.mcp.upstreams.tools import result_value
 from moonbox.mcp.upstreams.upstream import Upstream
 from moonbox.secrets import SecretRedactor
@@ -28,10 +27,9 @@ if TYPE_CHECKING:
     from mcp import MCPError
 
     from moonbox.config.mcp import ServerSettings
-    from moonbox.mcp.upstreams.connection import Connection
+    from moonbox.mcp.upstreams.catalog import ToolCache
     from moonbox.mcp.upstreams.login import LoginStore
-    from moonbox.mcp.upstreams.status import Status, Timing
-    from moonbox.mcp.upstreams.tools import ToolCache
+    from moonbox.mcp.upstreams.status import Status
 
 _CLOSE_SECONDS = 15.0
 
@@ -57,11 +55,11 @@ class Upstreams:
     ) -> None:
         self.media = OwnedMedia()
         """Where images, audio and files are kept."""
-        common: Any = {"timing": timing, "logins": logins, "hide": SecretRedactor(secrets)}
-        self._earlier = EarlierConnections(lambda own: Upstream(own, invoke=self._invoke, spare=True, **common))
+        self.cache, self.timing, self.logins, self.hide = cache, timing or Timing(), logins, SecretRedactor(secrets)
         self._thread = LoopThread()
         self._home: asyncio.AbstractEventLoop | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+        self.tasks: list[asyncio.Task[Any]] = []
+        """What keeps the servers running."""
         self._started = False
         self._closed = False
         self._upstreams: dict[str, Upstream] = {}
@@ -75,14 +73,7 @@ class Upstreams:
         for settings in servers:
             if settings.name in self._upstreams:
                 raise UsageError(f"there are two MCP servers named '{settings.name}'; rename one")
-            upstream = Upstream(
-                settings,
-                invoke=self._invoke,
-                offers_changed=self._forget_directory,
-                resource_updated=self._resource_updated,
-                cache=cache,
-                **common,
-            )
+            upstream = Upstream(settings, self)
             self._upstreams[settings.name] = upstream
             self.toolbox.follow(upstream.toolbox)
         # Only now: of equal names the first server's counts, while following a toolbox that has one would be an error.
@@ -109,7 +100,7 @@ class Upstreams:
                 # In an empty context: the server outlives the request during which it is started.
                 task = contextvars.Context().run(upstream.begin)
                 if task is not None:
-                    self._tasks.append(task)
+                    self.tasks.append(task)
         return self
 
     def _check_open(self) -> None:
@@ -122,9 +113,18 @@ class Upstreams:
             return True
         return wait_on_loop(self._home, self.async_wait(seconds))
 
-    async def async_wait(self, seconds: float) -> bool:
-        """The same, awaited."""
-        return await self._wait_for([upstream.settled for upstream in self._upstreams.values()], seconds)
+    async def async_wait(self, seconds: float, *, offers: bool = False) -> bool:
+        """The same, awaited. `offers`: until the prompts and resources of each server are known, or cannot be now."""
+
+        async def wait() -> bool:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    for upstream in self._upstreams.values():
+                        await (upstream.catalog.offers_known if offers else upstream.settled).wait()
+                return True
+            return False
+
+        return self._home is None or self._home.is_closed() or await self._at_home(wait())
 
     def wait_until_started(self) -> None:
         """Wait until each server is ready, or its first attempt to start has failed or taken its `start_timeout`."""
@@ -137,23 +137,7 @@ class Upstreams:
             for upstream in self._upstreams.values():
                 await self._at_home(upstream.first_start())
 
-    async def wait_for_offers(self, seconds: float) -> None:
-        """Wait until the prompts and resources of each server are known, or cannot be for now."""
-        await self._wait_for([upstream.catalog.offers_known for upstream in self._upstreams.values()], seconds)
-
-    async def _wait_for(self, events: list[asyncio.Event], seconds: float) -> bool:
-        async def wait() -> bool:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    for event in events:
-                        await event.wait()
-                return True
-            return False
-
-        return self._home is None or self._home.is_closed() or await self._at_home(wait())
-
     def close(self) -> None:
-        """End all servers."""
         if self._closed:
             return
         self._closed = True
@@ -172,9 +156,9 @@ class Upstreams:
             await unbroken(self.close)
 
     async def _stop(self) -> None:
-        for task in self._tasks:
+        for task in self.tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, self._earlier.stop(), return_exceptions=True)
+        await asyncio.gather(*self.tasks, return_exceptions=True)
 
     def __enter__(self) -> Upstreams:
         return self.start()
@@ -188,7 +172,6 @@ class Upstreams:
         return len(self._upstreams)
 
     def statuses(self) -> tuple[Status, ...]:
-        """The status of each server, in the order of the configuration."""
         return tuple(self._status(upstream) for upstream in self._upstreams.values())
 
     def status(self, name: str) -> Status:
@@ -253,7 +236,7 @@ class Upstreams:
         """A prompt by its public name; `granted`: only if scripts may have it."""
         upstream, name = self.directory.find("prompts", params.name, granted=granted)
         own = params.model_copy(update={"name": name})
-        return await self._request(upstream, name, lambda connection: connection.get_prompt(own))
+        return await self._at_home(upstream.request(name, lambda connection: connection.get_prompt(own)))
 
     async def read_resource(
         self, params: types.ReadResourceRequestParams, *, granted: bool = False
@@ -262,7 +245,7 @@ class Upstreams:
         uri = str(params.uri)
         upstream, inner = self.directory.find("resources", uri, granted=granted)
         own = params.model_copy(update={"uri": inner})
-        result = await self._request(upstream, inner, lambda connection: connection.read_resource(own))
+        result = await self._at_home(upstream.request(inner, lambda connection: connection.read_resource(own)))
         if inner == uri:
             return result
         contents = [
@@ -298,18 +281,17 @@ class Upstreams:
 
     async def set_log_level(self, level: types.LoggingLevel) -> None:
         """Ask all servers for log messages of this level and above."""
-        upstreams = (*self._upstreams.values(), *self._earlier.upstreams)
-        for upstream in upstreams:
+        for upstream in self._upstreams.values():
             upstream.log_level = level
         if self._home is not None:
-            work = (self._at_home(upstream.set_log_level(level)) for upstream in upstreams)
+            work = (self._at_home(upstream.set_log_level(level)) for upstream in self._upstreams.values())
             await asyncio.gather(*work, return_exceptions=True)
 
-    def _forget_directory(self) -> None:
+    def offers_changed(self) -> None:
         self._directory = None
         self.on_offers_changed()
 
-    def _resource_updated(self, upstream: Upstream, uri: str) -> None:
+    def resource_updated(self, upstream: Upstream, uri: str) -> None:
         self.on_resource_updated(uri)
         self.on_resource_updated(f"{NAMESPACE}{upstream.settings.name}/{uri}")
 
@@ -324,23 +306,13 @@ class Upstreams:
         tool = self.toolbox.resolve(path)
         return tool.convert_result(await tool.call(tool.bind(arguments or {})))
 
-    async def _invoke(self, upstream: Upstream, tool: types.Tool, arguments: dict[str, Any]) -> Any:
+    async def invoke(self, upstream: Upstream, tool: types.Tool, arguments: dict[str, Any]) -> Any:
         """Call the tool on the servers' loop; the result is converted on the caller's."""
         self._running_home()
-
-        async def call() -> types.CallToolResult:
-            return await (await self._earlier.for_caller(upstream)).call(tool, arguments)
-
-        result = await self._at_home(call())
+        result = await self._at_home(upstream.call(tool, arguments))
         if (caller := CALLER.get()) is not None:
             caller.received(result)
         return result_value(result, tool.output_schema, self.media)
-
-    async def _request(self, upstream: Upstream, what: str, work: Callable[[Connection], Awaitable[T]]) -> T:
-        async def request() -> T:
-            return await (await self._earlier.for_caller(upstream)).request(what, work)
-
-        return await self._at_home(request())
 
     def _running_home(self) -> asyncio.AbstractEventLoop:
         if self._home is None or self._closed or self._home.is_closed():
@@ -348,7 +320,6 @@ class Upstreams:
         return self._home
 
     async def _at_home(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run it on the servers' loop."""
         assert self._home is not None
         return await on_loop(self._home, work)
 

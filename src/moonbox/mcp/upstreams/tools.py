@@ -1,4 +1,4 @@
-"""Tools of upstream servers as tools of ours, what scripts read of servers besides, and a cache of listings.
+"""Tools of upstream servers as tools of ours, and what scripts read of servers besides.
 
 A result is plain data for scripts:
 
@@ -16,18 +16,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 
-from moonbox.audit.sinks import default_path
 from moonbox.compact import json_in
 from moonbox.errors import ArgumentError, ConversionError, ToolDefinitionError, ToolError, UsageError
-from moonbox.mcp.upstreams.offers import EMPTY, Offers
-from moonbox.mcp.upstreams.records import Records, record_name
 from moonbox.media import Media, MediaStore
 from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool
@@ -44,7 +39,6 @@ MAX_TOOLS = 2_000
 _MAX_PROBLEMS = 20
 _MAX_DESCRIPTION = 16_000
 _MAX_ERROR = 2_000
-_MAX_CACHED_BYTES = 8_000_000
 _WRAPPED = "x-fastmcp-wrap-result"
 """In a result schema: the value is wrapped in an object {result = …}, which MCP requires."""
 
@@ -231,7 +225,7 @@ def reader(upstreams: Upstreams) -> Callable[..., Awaitable[Any]]:
     async def read(uri: Any = None) -> Any:
         if not isinstance(uri, str):
             raise ArgumentError("mcp.read takes the address of a resource, a string")
-        await upstreams.wait_for_offers(_OFFERS_SECONDS)
+        await upstreams.async_wait(_OFFERS_SECONDS, offers=True)
         result = await upstreams.read_resource(types.ReadResourceRequestParams(uri=uri), granted=True)
         items = [
             item.text
@@ -250,7 +244,7 @@ def prompter(upstreams: Upstreams) -> Callable[..., Awaitable[Any]]:
             raise ArgumentError("mcp.prompt takes the name of a prompt, a string")
         if arguments not in (None, []) and not isinstance(arguments, dict):
             raise ArgumentError("mcp.prompt takes the arguments as a table with names")
-        await upstreams.wait_for_offers(_OFFERS_SECONDS)
+        await upstreams.async_wait(_OFFERS_SECONDS, offers=True)
         # Arguments of prompts are texts: whatever else a script passes is written as JSON.
         named = (arguments or {}).items()
         given = {str(key): value if isinstance(value, str) else json.dumps(value) for key, value in named} or None
@@ -278,7 +272,6 @@ def _medium(data: str, kind: str, name: str, store: MediaStore | None) -> Media 
 
 
 def _decoded_size(data: str) -> int:
-    """How many bytes base64 text stands for."""
     return len(data) * 3 // 4 - data[-2:].count("=")
 
 
@@ -290,46 +283,3 @@ def _failure(texts: list[str], data: Any) -> ToolError:
     if isinstance(data, dict) and isinstance(data.get("code"), str) and 0 < len(data["code"]) <= 60:
         code = data["code"]
     return ToolError(message, code=code, data=data)
-
-
-def default_cache_folder() -> Path:
-    """$MOONBOX_HOME/mcp-tools, or a folder in the user's cache."""
-    if os.environ.get("MOONBOX_HOME"):
-        return default_path().parent / "mcp-tools"
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(given) if Path(given).is_absolute() else Path.home() / ".cache"
-    return base / "moonbox" / "mcp-tools"
-
-
-class ToolCache:
-    """What servers offered last time, so that the catalog is complete before the servers are up.
-
-    Losing it costs nothing but time.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._records = Records(folder, _MAX_CACHED_BYTES)
-
-    def get(self, settings: ServerSettings) -> tuple[list[types.Tool], Offers] | None:
-        """The tools, and the prompts and resources, that the server had last time; None if they are not known."""
-        data = self._records.read(_cache_name(settings))
-        try:
-            tools = [types.Tool.model_validate(item, by_name=False) for item in data["tools"]]
-            return tools, Offers.from_json(data)
-        except (ValueError, KeyError, TypeError):
-            return None
-
-    def put(self, settings: ServerSettings, tools: Sequence[types.Tool], offers: Offers = EMPTY) -> None:
-        """Store them, if possible."""
-        listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
-        data = {"server": settings.name, "tools": listed, **offers.to_json()}
-        name = _cache_name(settings)
-        with contextlib.suppress(OSError):
-            if self._records.read(name) != data:
-                self._records.write(name, data)
-
-
-def _cache_name(settings: ServerSettings) -> str:
-    """By how the server is reached; of variables and headers, which may be secret, only the names count."""
-    how = settings.name, settings.command, list(settings.args), settings.url, str(settings.cwd)
-    return record_name(*how, sorted(settings.env), sorted(settings.headers))

@@ -1,28 +1,45 @@
-"""One upstream server: kept running by a supervisor task, with its status and its calls."""
+"""One upstream server: kept running by a supervisor task, with its status and its calls.
+
+In the current protocol a question to the client is the result of a call. In the earlier one it is a request of the
+server's own, for which a server that was written for the earlier protocol has no way in the current one. So a server
+is spoken to in the client's own protocol. If clients differ, it has a second connection for clients of the earlier one.
+A stdio server has no second connection, which would be another process with another state: it is spoken to in the
+current protocol.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import logging
 import random
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import mcp_types as types
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from moonbox.errors import ToolError
-from moonbox.mcp.upstreams import errors
+from moonbox.mcp.caller import CALLER, Callbacks, ClientFeatures, redacted
 from moonbox.mcp.upstreams.browser import ServerLogin
-from moonbox.mcp.upstreams.callbacks import Callbacks, ClientFeatures, named_logger, progress_reporter, redacted
 from moonbox.mcp.upstreams.catalog import ServerCatalog
 from moonbox.mcp.upstreams.connection import Connection, connect, make_transport
 from moonbox.mcp.upstreams.login import LoginRequired
-from moonbox.mcp.upstreams.status import Status, Timing, server_icons
+from moonbox.mcp.upstreams.status import (
+    Status,
+    call_error,
+    describe,
+    is_lost,
+    lost_during_call,
+    server_icons,
+    start_failure,
+    unavailable,
+)
 from moonbox.mcp.upstreams.tools import UNAVAILABLE
-from moonbox.secrets import SecretRedactor
 from moonbox.threads import in_thread, own_thread
 from moonbox.tools.hints import Hints
 
@@ -33,8 +50,8 @@ if TYPE_CHECKING:
 
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.server.call import OpenCall
-    from moonbox.mcp.upstreams.login import LoginStore
-    from moonbox.mcp.upstreams.tools import ConvertedTools, ToolCache
+    from moonbox.mcp.upstreams.manager import Upstreams
+    from moonbox.mcp.upstreams.tools import ConvertedTools
     from moonbox.mcp.upstreams.transport import Transport
 
 log = logging.getLogger("moonbox.mcp")
@@ -42,58 +59,41 @@ server_log = logging.getLogger("moonbox.mcp.stderr")
 T = TypeVar("T")
 
 MAX_ATTEMPTS = 6
+_RETRY_SECONDS = 60.0
 _STABLE_SECONDS = 10.0
 """A server that ran this long begins to count its failed starts anew."""
 
 
 class Upstream:
-    """The supervisor of one server. All but `status` and `toolbox` belongs to the event loop that runs it."""
+    """The supervisor of one of the `servers`. All but `status` and `toolbox` belongs to the event loop that runs it."""
 
-    def __init__(
-        self,
-        settings: ServerSettings,
-        *,
-        invoke: Callable[[Upstream, types.Tool, dict[str, Any]], Awaitable[Any]],
-        offers_changed: Callable[[], None] = lambda: None,
-        resource_updated: Callable[[Upstream, str], None] = lambda _, __: None,
-        cache: ToolCache | None = None,
-        timing: Timing | None = None,
-        logins: LoginStore | None = None,
-        hide: SecretRedactor | None = None,
-        spare: bool = False,
-    ) -> None:
+    def __init__(self, settings: ServerSettings, servers: Upstreams, *, spare: bool = False) -> None:
         self.settings = settings
-        self._hide = hide or SecretRedactor()
-        self._login = ServerLogin(settings, logins)
+        self.servers = servers
+        self.spare = spare
+        """It is the second connection to a server, whose catalog is that of the first."""
+        self._hide, self._timing = servers.hide, servers.timing
+        self._login = ServerLogin(settings, servers.logins)
         self.status = Status(settings.name, "idle" if settings.enabled else "off", settings.where)
         self.callbacks = Callbacks(settings.name)
         self.settled = asyncio.Event()
         """Set when the first start is over, or the tools are known from an earlier run."""
-        self.catalog = ServerCatalog(
-            settings,
-            cache,
-            invoke=lambda tool, arguments: invoke(self, tool, arguments),
-            published=self._note_tools,
-            offers_changed=offers_changed,
-        )
+        self.catalog = ServerCatalog(self)
         self.toolbox = self.catalog.toolbox
         self.log_level: types.LoggingLevel | None = None
         """The most verbose level that a client asked for."""
         self.subscribed: set[str] = set()
         """The resources that clients want to be told about."""
-        self._resource_updated = resource_updated
-        self._timing = timing or Timing()
+        self._second: asyncio.Task[Upstream | None] | None = None
         self._connection: Connection | None = None
         self._transport: Transport | None = None
         self._start_requested = asyncio.Event()
         self._status_changed = asyncio.Event()
         self._health_check: asyncio.Task[None] | None = None
-        self._used_at, self._stopped_idle = 0.0, False
-        self._quiet, self._lost = spare, False
+        self._used_at, self._stopped_idle, self._lost = 0.0, False, False
 
     @property
     def pid(self) -> int | None:
-        """The server's process, if we started one."""
         return None if self._transport is None else self._transport.pid
 
     # The supervisor
@@ -124,7 +124,6 @@ class Upstream:
             await self._status_changed.wait()
 
     async def _supervise(self, lazy: bool) -> None:
-        """Keep the server running until this is cancelled."""
         if self.catalog.known:  # its tools are listed already, so that waiting for the list comes first
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(None if lazy else self._timing.head_start):
@@ -196,13 +195,14 @@ class Upstream:
             if not transport.ended.is_set() and (self._login.required or " 401 " in f"{transport.refusal} "):
                 self._login.required = True
                 return str(LoginRequired(self.settings.name))
-            return errors.start_failure(problem, transport, self.settings.start_timeout)
+            return start_failure(problem, transport, self.settings.start_timeout)
         finally:
             self._connection = None
 
     async def _follow(self, connection: Connection) -> None:
         """Keep the tools of a live connection up to date until it ends."""
-        connection.resource_updated = lambda uri: self._resource_updated(self, uri)
+        if not self.spare:
+            connection.resource_updated = partial(self.servers.resource_updated, self)
         async with anyio.create_task_group() as tasks:
             for work in (self.catalog.follow, self._settle, self._stop_when_idle):
                 tasks.start_soon(work, connection)
@@ -210,7 +210,6 @@ class Upstream:
             tasks.cancel_scope.cancel()
 
     async def _stop_when_idle(self, connection: Connection) -> None:
-        """End the connection of a lazy server that is not needed."""
         seconds = self.settings.idle_seconds
         if seconds is None:
             return
@@ -230,13 +229,14 @@ class Upstream:
                     for refusal in (await connection.subscribe(self.subscribed)).values():
                         raise refusal
         except Exception as problem:  # noqa: BLE001 - a server that refuses these is of use without them
-            log.warning("the MCP server '%s' refused a setting: %s", self.settings.name, errors.describe(problem))
+            log.warning("the MCP server '%s' refused a setting: %s", self.settings.name, describe(problem))
 
     def _log(self, params: types.LoggingMessageNotificationParams) -> None:
-        self.callbacks.log(redacted(named_logger(params, self.settings.namespace), self._hide))
+        """With the server's name before the logger's."""
+        logger = ".".join(filter(None, (self.settings.namespace, params.logger)))
+        self.callbacks.log(redacted(params.model_copy(update={"logger": logger or None}), self._hide))
 
     def _log_line(self, line: str) -> None:
-        """What the server's process wrote to its standard error."""
         server_log.info("%s", self._hide(line), extra={"fields": {"server": self.settings.name}})
 
     async def _wait_for_next_start(self, attempts: int, reason: str) -> None:
@@ -260,13 +260,13 @@ class Upstream:
     def _log_ready(self) -> None:
         about = {"server": self.settings.name, "tools": self.status.tools, "seconds": self.status.seconds}
         log.info("server ready", extra={"fields": about})
-        if self._lost and not self._quiet:
+        if self._lost and not self.spare:
             log.warning("the MCP server '%s' is available again", self.settings.name)
             self._lost = False
 
     def _log_lost(self, reason: str) -> None:
         """Warn once, however often it is tried before it is back."""
-        level = logging.DEBUG if self._lost or self._quiet else logging.WARNING
+        level = logging.DEBUG if self._lost or self.spare else logging.WARNING
         log.log(level, "the MCP server '%s' is not available: %s", self.settings.name, reason)
         self._lost = True
 
@@ -280,7 +280,7 @@ class Upstream:
         changed, self._status_changed = self._status_changed, asyncio.Event()
         changed.set()
 
-    def _note_tools(self, converted: ConvertedTools, cached: bool) -> None:
+    def note_tools(self, converted: ConvertedTools, *, cached: bool) -> None:
         self.status = replace(self.status, tools=len(converted.tools), problems=converted.problems, cached=cached)
 
     async def _answer_placeholder(self) -> str:
@@ -296,22 +296,56 @@ class Upstream:
         elif self._connection is None:
             if self.status.state == "failed":
                 self._start_requested.set()
-            raise errors.unavailable(self.status.why())
+            raise unavailable(self.status.why())
         names = ", ".join(tool.path for tool in self.toolbox)
         return f"the MCP server '{self.settings.name}' is available now; its tools are: {names}"
 
     # Calls
 
+    async def invoke(self, tool: types.Tool, arguments: dict[str, Any]) -> Any:
+        """Call one of its tools for whoever calls now, from any loop."""
+        return await self.servers.invoke(self, tool, arguments)
+
+    async def _for_caller(self) -> Upstream:
+        """This one, or the same server in the earlier protocol if the caller's client speaks that one."""
+        caller, settings = CALLER.get(), self.settings
+        mixed = self.callbacks.features.clients == "mixed" and settings.protocol == "auto" and settings.kind != "stdio"
+        current = self.status.protocol in MODERN_PROTOCOL_VERSIONS
+        if caller is None or caller.modern or not (mixed and current and settings.questions):
+            return self
+        if self._second is None:  # in an empty context: the connection outlives the call
+            self._second = asyncio.get_running_loop().create_task(self._start_second(), context=contextvars.Context())
+            self.servers.tasks.append(self._second)
+        return await asyncio.shield(self._second) or self
+
+    async def _start_second(self) -> Upstream | None:
+        second = Upstream(replace(self.settings, protocol="earlier"), self.servers, spare=True)
+        second.callbacks.features, second.log_level = self.callbacks.features, self.log_level
+        supervisor = second.begin()
+        assert supervisor is not None
+        self.servers.tasks.append(supervisor)
+        await second.settled.wait()
+        if second.status.state == "ready":
+            return second
+        supervisor.cancel()
+        asyncio.get_running_loop().call_later(_RETRY_SECONDS, setattr, self, "_second", None)
+        return None
+
     async def call(self, tool: types.Tool, arguments: dict[str, Any]) -> types.CallToolResult:
         """Call one of its tools; ToolError says why that failed."""
+        if (other := await self._for_caller()) is not self:
+            return await other.call(tool, arguments)
         if tool is UNAVAILABLE:
             return types.CallToolResult(content=[types.TextContent(text=await self._answer_placeholder())])
         hints = Hints.from_mcp(tool.annotations)
 
         async def work(connection: Connection, caller: OpenCall | None) -> types.CallToolResult:
-            on_progress = progress_reporter(caller, f"{self.settings.name}.{tool.name}")
-            level = None if caller is None else caller.log_level
-            return await connection.call(tool, arguments, on_progress, level)
+            if caller is None:
+                return await connection.call(tool, arguments)
+            on_progress = partial(caller.progress, f"{self.settings.name}.{tool.name}")
+            return await connection.call(
+                tool, arguments, on_progress if caller.wants_progress else None, caller.log_level
+            )
 
         seconds, harmless = self.settings.setting_of(tool.name, "timeout"), hints.repeatable
         try:
@@ -341,6 +375,8 @@ class Upstream:
 
     async def request(self, what: str, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Ask it for something that changes nothing; ToolError says why that failed."""
+        if (other := await self._for_caller()) is not self:
+            return await other.request(what, work)
         return await self._perform(lambda connection, _: work(connection), what, self.settings.timeout, harmless=True)
 
     async def subscribe(self, uris: set[str]) -> dict[str, MCPError]:
@@ -359,6 +395,8 @@ class Upstream:
     async def set_log_level(self, level: types.LoggingLevel) -> None:
         """Ask for log messages of this level, also after a restart."""
         self.log_level = level
+        if self._second is not None and (second := await asyncio.shield(self._second)) is not None:
+            await second.set_log_level(level)
         if self._connection is not None:
             await self.request("a log level", lambda connection: connection.set_log_level(level))
 
@@ -384,17 +422,18 @@ class Upstream:
         except TimeoutError:
             if (live := self._connection) is not None and not live.transport.ended.is_set():
                 self._health_check = asyncio.create_task(live.end_unless_healthy(self._timing.health_check))
-            raise errors.timed_out(self.settings.name, what, seconds) from None
+            message = f"the MCP server '{self.settings.name}' did not answer {what} within {seconds:g} s"
+            raise ToolError(message, code="timeout", retryable=True) from None
 
     def _failure(self, connection: Connection, problem: Exception, *, harmless: bool) -> ToolError:
         """The error of a call; a connection that is of no more use is ended."""
         transport = connection.transport
         if self._login.required:
             error = self._login.error()
-        elif errors.is_lost(problem):
-            error = errors.lost_during_call(self.settings.name, transport, problem, harmless=harmless)
+        elif is_lost(problem):
+            error = lost_during_call(self.settings.name, transport, problem, harmless=harmless)
         else:
-            return errors.call_error(problem, self.settings.name, transport.refusal)
+            return call_error(problem, self.settings.name, transport.refusal)
         transport.end()
         return error
 
@@ -405,12 +444,12 @@ class Upstream:
             soon = status.retry_at is not None and status.retry_at - time.monotonic() <= self._timing.worth_waiting
             hopeless = status.state in ("closed", "off") or bool(self.settings.problem)
             if hopeless or (status.state == "retrying" and not soon):
-                raise errors.unavailable(status.why(), retryable=status.state == "retrying")
+                raise unavailable(status.why(), retryable=status.state == "retrying")
             if status.state == "failed" and self._start_requested.is_set():
-                raise errors.unavailable(status.why())
+                raise unavailable(status.why())
             if status.state in ("idle", "starting", "failed"):
                 self._start_requested.set()
             await self._status_changed.wait()
             if self.status.state in ("retrying", "failed") and status.state in ("starting", "failed", "idle"):
-                raise errors.unavailable(self.status.why())
+                raise unavailable(self.status.why())
         return self._connection

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -12,7 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from moonbox._version import __version__
 from moonbox.mcp.server.limits import TokenBucket
-from moonbox.mcp.upstreams.errors import ConnectionLost
+from moonbox.mcp.upstreams.status import ConnectionLost
 from moonbox.mcp.upstreams.transport import Transport
 from moonbox.net.addresses import NameLookup, NetError, is_loopback
 from moonbox.net.client import PublicAddresses, is_compressed
@@ -107,7 +108,8 @@ class WebServer(Transport):
 
         A compressed body may unpack to any length: none is requested, and none is accepted.
         """
-        self.refusal = _refusal(response.status_code)
+        status = response.status_code
+        self.refusal = f"it answered {status} {httpx2.codes.get_reason_phrase(status)}".strip() if status >= 400 else ""
         response.request.url = response.request.extensions.get(_NAMED, response.request.url)  # for redirects
         if is_compressed(response.headers.get("content-encoding", "")):
             raise ConnectionLost("it sent a compressed response, although none was requested")
@@ -150,16 +152,12 @@ def event_cost(part: bytes) -> int:
     return len(part) + LINE_COST * (part.count(b"\n") or part.count(b"\r"))
 
 
-def _refusal(status: int) -> str:
-    return f"it answered {status} {httpx2.codes.get_reason_phrase(status)}".strip() if status >= 400 else ""
-
-
+@dataclass(slots=True)
 class MeteredStream(httpx2.AsyncByteStream):
     """A body of which each part is paid for before it is read: `spend` waits, or raises an error."""
 
-    def __init__(self, inner: Any, spend: Callable[[bytes], Awaitable[None]]) -> None:
-        self._inner = inner
-        self._spend = spend
+    _inner: Any
+    _spend: Callable[[bytes], Awaitable[None]]
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._inner:
