@@ -16,7 +16,6 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import mcp_types as types
@@ -179,8 +178,7 @@ class OpenCalls:
             return call
         known = await in_thread(self._handles.has, id, client.owner)
         if (call := self._kept(id, client)) is None and known and self.has_room(client):
-            work = partial(self.recover, client=client, in_flight=in_flight)
-            call = self._start(client, work, wait_tool=wait_tool, id=id)
+            call = self._start(client, lambda call: self.recover(call, client, in_flight), wait_tool=wait_tool, id=id)
             call.enter_background()
             call.has_handle = True
         return call
