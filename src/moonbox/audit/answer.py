@@ -155,21 +155,17 @@ def _check_notes(run: Run) -> list[str]:
 def _problem(error: ScriptError, room: int) -> str:
     """What went wrong, where, and what to write instead, each of them there even when one is enormous."""
     hint = f"\nhint: {error.hint}" if error.hint else ""
-    where = _where(error)
+    lines = error.traceback.strip("\n").splitlines()
+    first = error.message.partition("\n")[0]
+    if lines and len(first) > 9 and lines[0].endswith(first):
+        del lines[0]  # it is in the headline already
+    where = "".join(f"\n{line}" for line in lines)
     data = f"\ndata: {short(error.data, 500)}" if error.data is not None else ""
     parts = [Clip([part], room) for part in (_headline(error) + error.message, hint, where, data)]
     return "".join(
         part.fit(share, _lines_note)
         for part, share in zip(parts, _shares([part.total for part in parts], room), strict=True)
     )
-
-
-def _where(error: ScriptError) -> str:
-    lines = error.traceback.strip("\n").splitlines()
-    first = error.message.partition("\n")[0]
-    if lines and len(first) > 9 and lines[0].endswith(first):
-        del lines[0]  # it is in the headline already
-    return "".join(f"\n{line}" for line in lines)
 
 
 def _headline(error: ScriptError) -> str:

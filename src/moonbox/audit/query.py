@@ -251,7 +251,11 @@ class RunReader:
         wanted = where or RunFilter()
         tests, values = _tests(wanted)
         with self._reading(records=wanted.reads_records) as db:
-            place = _place_of(db, before) if before is not None else (float("inf"), 0)
+            place = (float("inf"), 0)
+            if before is not None:
+                place = db.execute("SELECT started, seq FROM runs WHERE id = ?", (before,)).fetchone()
+                if place is None:
+                    raise UsageError(f"unknown run {before!r}")
             rows: list[tuple[Any, ...]] = []
             for _ in range(_STRETCHES if tests else 1):
                 end = db.execute(_STRETCH_END, (*place, _STRETCH - 1)).fetchone()
@@ -313,13 +317,6 @@ def _tests(where: RunFilter) -> tuple[str, dict[str, Any]]:
         tests.append(_LABEL_TEST.format(place))
         values |= {f"name{place}": name, f"label{place}": label}
     return "".join(f" AND ({test})" for test in tests), values
-
-
-def _place_of(db: sqlite3.Connection, id: str) -> tuple[float, int]:
-    row = db.execute("SELECT started, seq FROM runs WHERE id = ?", (id,)).fetchone()
-    if row is None:
-        raise UsageError(f"unknown run {id!r}")
-    return row[0], row[1]
 
 
 def _tool_stats(db: sqlite3.Connection, start: float) -> tuple[ToolStats, ...]:

@@ -138,9 +138,11 @@ class Redaction:
             return {key: self._field(str(key), item, path) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self.fields(item, path) for item in value]
-        if isinstance(value, str):
-            return self._json_text(value, path)
-        return value
+        if not isinstance(value, str):
+            return value
+        data = json_in(value)  # tools often answer with JSON as text: the fields in it count too
+        kept = self.fields(data, path)
+        return value if kept == data else json.dumps(kept, ensure_ascii=False)
 
     def _field(self, name: str, value: Any, path: tuple[str, ...]) -> Any:
         if value is None:
@@ -151,12 +153,6 @@ class Redaction:
             self._names.add(folded(name))
             return self._hide(value)
         return self.fields(value, (*path, name)) if isinstance(value, dict | list | tuple | str) else value
-
-    def _json_text(self, text: str, path: tuple[str, ...]) -> str:
-        """Tools often answer with JSON as text: the fields in it count too."""
-        data = json_in(text)
-        kept = self.fields(data, path)
-        return text if kept == data else json.dumps(kept, ensure_ascii=False)
 
     def _hide(self, value: Any) -> str:
         self._remember(value)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from moonbox.codemode.mode import CodeMode
     from moonbox.findings import Finding
     from moonbox.project.assembly import Assembly
-    from moonbox.sandbox.sandbox import Sandbox
 
 Mode = Literal["always", "auto", "never"]
 Form = Literal["text", "json", "openai", "openai-responses", "anthropic", "gemini", "mcp"]
@@ -75,7 +74,9 @@ def catalog(
         changes["catalog_tokens"] = tokens or None
     with assembled(trusted_config(config, trust=trust), mcp_config, tools, wait, codemode=changes) as parts:
         if form == "text":
-            _show(parts.mode, _missing_servers(parts))
+            shown = ("ready", "off", "idle")
+            statuses = () if parts.upstreams is None else parts.upstreams.statuses()
+            _show(parts.mode, [each.name for each in statuses if each.state not in shown and not each.tools])
         elif form == "json":
             print_json(_summary(parts.mode))
         else:
@@ -96,13 +97,6 @@ def assembled(
 
     changed = without_records(config).with_changes(codemode=codemode)
     return assemble_with(changed, tools, mcp_config, sources=sources).start(wait)
-
-
-def _missing_servers(parts: Assembly) -> list[str]:
-    if parts.upstreams is None:
-        return []
-    shown = ("ready", "off", "idle")
-    return [status.name for status in parts.upstreams.statuses() if status.state not in shown and not status.tools]
 
 
 def _show(mode: CodeMode, missing: list[str]) -> None:
@@ -209,7 +203,10 @@ def check(
         boxes = {parts.sandbox.language: parts.sandbox}
         for name in {script.language for script in scripts} - boxes.keys():
             boxes[name] = closing.enter_context(parts.sandbox_in(name))
-        results = [(script, _findings(script, boxes[script.language])) for script in scripts]
+        results = []
+        for script in scripts:
+            with boxes[script.language].repl() as repl:
+                results.append((script, repl.check(script.text)))
     if as_json:
         print_json([{"file": script.name, **finding.to_dict()} for script, findings in results for finding in findings])
     else:
@@ -217,11 +214,6 @@ def check(
     worst = {finding.severity for _, findings in results for finding in findings}
     if "error" in worst or (strict and worst):
         raise typer.Exit(1)
-
-
-def _findings(script: Script, sandbox: Sandbox) -> tuple[Finding, ...]:
-    with sandbox.repl() as repl:
-        return repl.check(script.text)
 
 
 def _show_findings(results: list[tuple[Script, tuple[Finding, ...]]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from pathlib import Path  # noqa: TC003 - read at run time by Typer
@@ -18,6 +19,8 @@ from moonbox.errors import Diverged, InDoubt, UsageError
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from moonbox.audit.records import Run
     from moonbox.cli.session import Session
     from moonbox.config import Config
@@ -121,10 +124,7 @@ def resume(run: RunId, options: CommandRunOptions, in_flight: InFlight = None, a
     --in-flight decides about the others.
     """
     with open_session(options, run) as session:
-        try:
-            finished = session.sandbox.resume(run, in_flight)
-        except InDoubt as problem:
-            raise _undecided(problem, session) from None
+        finished = session.sandbox.resume(run, in_flight)
     show_finished(finished, as_json=as_json)
 
 
@@ -153,12 +153,7 @@ def patch(
 
     answers = dict(map(read_answer, answer or ()))
     with open_session(options, run) as session:
-        try:
-            finished = session.sandbox.patch(run, script_text(other), in_flight, answer=answers, skip=skip or ())
-        except Diverged as problem:
-            raise UsageError(visible(str(problem))) from None
-        except InDoubt as problem:
-            raise _undecided(problem, session) from None
+        finished = session.sandbox.patch(run, script_text(other), in_flight, answer=answers, skip=skip or ())
     show_finished(finished, as_json=as_json)
 
 
@@ -185,10 +180,7 @@ def undo(
             return
         if not options.yes:
             confirm_deletion(f"Take {counted(len(possible), 'call')} back?", "--yes to do it")
-        try:
-            done = session.sandbox.undo(run, in_flight)
-        except InDoubt as problem:
-            raise _undecided(problem, session) from None
+        done = session.sandbox.undo(run, in_flight)
     if as_json:
         print_json({"undone": len(done.undone), "left": len(done.left), "impossible": len(done.impossible)})
     else:
@@ -363,15 +355,22 @@ def _open(config: Config, place: str | None) -> Journal:
     return journal
 
 
-def open_session(options: CommandRunOptions, run: str) -> Session:
-    """The project's tools, in a Sandbox for the language of that run."""
+@contextlib.contextmanager
+def open_session(options: CommandRunOptions, run: str) -> Iterator[Session]:
+    """The project's tools, in a Sandbox for the language of that run; says what a person must decide about it."""
     from moonbox.cli.session import Session
     from moonbox.config import Config
 
     opened = _open(options.project or Config(), options.journal)
     language = opened.known(run).language
     opened.close()
-    return Session(options, language, wait=START_SECONDS)
+    with Session(options, language, wait=START_SECONDS) as session:
+        try:
+            yield session
+        except Diverged as problem:
+            raise UsageError(visible(str(problem))) from None
+        except InDoubt as problem:
+            raise _undecided(problem, session) from None
 
 
 def show_finished(finished: Run, *, as_json: bool) -> None:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyPressEvent
-    from prompt_toolkit.lexers import Lexer
 
     from moonbox.sandbox.sandbox import Sandbox
 
@@ -62,6 +61,10 @@ class Prompt:
     """Asks for one script after another."""
 
     def __init__(self, language: str, completer: Completer, is_complete: Callable[[str], bool]) -> None:
+        from pygments.lexers import get_lexer_by_name
+
+        from moonbox.languages.registry import language as language_named
+
         label = f"{language}> "
         self._session: PromptSession[str] = PromptSession(
             [("class:prompt", label)],
@@ -75,7 +78,7 @@ class Prompt:
             complete_while_typing=False,
             auto_suggest=AutoSuggestFromHistory(),
             history=_history(history_path()),
-            lexer=_lexer(language),
+            lexer=PygmentsLexer(type(get_lexer_by_name(language_named(language).lexer))),
             style=_STYLE,
             include_default_pygments_style=False,
         )
@@ -134,14 +137,6 @@ def _dedent(buffer: Buffer) -> None:
     if surplus > 0:
         lines = [*document.lines[:row], line[surplus:], *document.lines[row + 1 :]]
         buffer.document = Document("\n".join(lines), document.cursor_position - surplus)
-
-
-def _lexer(language: str) -> Lexer | None:
-    from pygments.lexers import get_lexer_by_name
-
-    from moonbox.languages.registry import language as language_named
-
-    return PygmentsLexer(type(get_lexer_by_name(language_named(language).lexer)))
 
 
 def _history(path: Path) -> History:

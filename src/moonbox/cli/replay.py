@@ -13,7 +13,7 @@ from moonbox.cli.durable import RunId, open_session, show_finished
 from moonbox.cli.options import Json, flag, option, with_run_options
 from moonbox.cli.output import print_json
 from moonbox.cli.run_options import CommandRunOptions, json_or_text
-from moonbox.errors import Diverged, UsageError
+from moonbox.errors import UsageError
 from moonbox.wording import visible
 
 if TYPE_CHECKING:
@@ -68,14 +68,11 @@ def replay(
     if unknown := [part for part in show or () if part not in _PARTS]:
         raise UsageError(f"--show takes one of {', '.join(_PARTS)}, not '{unknown[0]}'")
     with open_session(options, run) as session:
-        try:
-            if at is None:
-                finished, differences = _repeated(session.sandbox, run, other)
-            else:
-                view = session.sandbox.replay(run, until=at)
-                found = view.fork(answers, dry=dry) if answers or dry else view
-        except Diverged as problem:
-            raise UsageError(str(problem)) from None
+        if at is None:
+            finished, differences = _repeated(session.sandbox, run, other)
+        else:
+            view = session.sandbox.replay(run, until=at)
+            found = view.fork(answers, dry=dry) if answers or dry else view
     if at is None:
         for line in differences or ("the same as recorded",):
             typer.echo(visible(line), err=True)
@@ -84,8 +81,11 @@ def replay(
             raise typer.Exit(1)
     elif isinstance(found, Run):
         show_finished(found, as_json=as_json)
+    elif as_json:
+        print_json(found.to_dict())
     else:
-        _show_view(found, show or ["locals"], as_json=as_json)
+        for line in _lines(found, show or ["locals"]):
+            typer.echo(visible(line))
 
 
 def _repeated(sandbox: Sandbox, run: str, other: Path | None) -> tuple[Run, tuple[str, ...]]:
@@ -104,14 +104,6 @@ def read_answer(text: str) -> tuple[int, Any]:
     if not separator or not call.strip().isdecimal():
         raise UsageError(f"--answer takes the number of a call and a value, such as 7=5, not '{text}'")
     return int(call), json_or_text(value)
-
-
-def _show_view(view: RunView, parts: list[str], *, as_json: bool) -> None:
-    if as_json:
-        print_json(view.to_dict())
-        return
-    for line in _lines(view, parts):
-        typer.echo(visible(line))
 
 
 def _lines(view: RunView, parts: list[str]) -> Iterator[str]:

@@ -103,14 +103,24 @@ class CommandRunOptions(Struct, frozen=True, kw_only=True, dict=True):
         """The Sandbox that the options describe; UsageError says which setting is wrong."""
         from moonbox.sandbox.sandbox import Sandbox
 
-        limits, features = self._limits(self.project), self._features()  # checked before a journal is opened
-        settings = self._settings(language, self.project)
+        limits, known = self._limits(self.project), feature_names()  # checked before a journal is opened
+        features = [name for part in self.features or () for name in part.replace(",", " ").split()]
+        for name in features:
+            if name not in known:
+                raise UsageError(f"--features: {unknown('feature', name, known)}")
+        settings: dict[str, Any] = {}
+        if self.journal is not None or self.project is not None:
+            from moonbox.config import Config as NoFile
+            from moonbox.project.sections import sandbox_options, with_journal
+
+            config = with_journal(self.project or NoFile(), self.journal)
+            settings = {"secrets": config.secrets, **sandbox_options(config, language)}
         if self.isolation is not None:
             settings["isolation"] = self.isolation
         if self.workers is not None and settings.get("isolation", "process") == "process":
             settings["isolation"] = self.workers
         if features:
-            settings["lua_features"] = features
+            settings["lua_features"] = frozenset(features)
         settings |= {"limits": limits, "language": language, "min_workers": 0}
         boxes: list[Sandbox] = []
         tools: Toolbox | tuple[()] = ()
@@ -139,16 +149,6 @@ class CommandRunOptions(Struct, frozen=True, kw_only=True, dict=True):
         config = trusted_config(self.config)
         return config if config.path is not None else None
 
-    def _settings(self, language: str, config: Config | None) -> dict[str, Any]:
-        """What the project says of its Sandbox, with the journal of --journal."""
-        if self.journal is None and config is None:
-            return {}
-        from moonbox.config import Config as NoFile
-        from moonbox.project.sections import sandbox_options, with_journal
-
-        config = with_journal(config or NoFile(), self.journal)
-        return {"secrets": config.secrets, **sandbox_options(config, language)}
-
     def _limits(self, config: Config | None) -> Limits:
         """The preset, or else the project's limits, changed by the limits that have options of their own."""
         try:
@@ -159,15 +159,6 @@ class CommandRunOptions(Struct, frozen=True, kw_only=True, dict=True):
             return Limits.preset(self.limits or "default", **self.changes)
         except UsageError as problem:
             raise UsageError(re.sub(_LIMIT_NAME, lambda name: option_name(name[1]), str(problem))) from None
-
-    def _features(self) -> frozenset[str]:
-        """The features, from repeated options or from one comma-separated list."""
-        known = feature_names()
-        names = [name for part in self.features or () for name in part.replace(",", " ").split()]
-        for name in names:
-            if name not in known:
-                raise UsageError(f"--features: {unknown('feature', name, known)}")
-        return frozenset(names)
 
 
 def option_name(limit: str) -> str:

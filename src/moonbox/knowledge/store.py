@@ -162,8 +162,12 @@ def write(db: sqlite3.Connection, source: int, batch: Sequence[Prepared]) -> Non
             passages.append((id, title, heading, text))
     db.executemany("INSERT INTO chunks (id, overlap, heading, text) VALUES (?, ?, ?, ?)", chunks)
     db.executemany("INSERT INTO passage_index (rowid, title, heading, text) VALUES (?, ?, ?, ?)", passages)
-    if kept:
-        _restore_vectors(db, passages, kept)
+    for id, title, heading, text in passages if kept else ():
+        key = text_digest(embedded_text(title, heading, text))
+        if vector := kept.get(key):
+            model, bits, numbers = vector
+            db.execute("INSERT INTO coarse_vectors (chunk, model, bits) VALUES (?, ?, ?)", (id, model, bits))
+            db.execute("INSERT INTO vectors (chunk, digest, numbers) VALUES (?, ?, ?)", (id, key, numbers))
 
 
 def remove(db: sqlite3.Connection, source: int, documents: Sequence[int]) -> None:
@@ -213,19 +217,6 @@ def _vectors_of(db: sqlite3.Connection, source: int, documents: Sequence[int]) -
         ):
             kept[key] = (model, bits, numbers)
     return kept
-
-
-def _restore_vectors(
-    db: sqlite3.Connection,
-    passages: Sequence[tuple[int, str, str, str]],
-    kept: dict[bytes, tuple[int, bytes, bytes]],
-) -> None:
-    for id, title, heading, text in passages:
-        key = text_digest(embedded_text(title, heading, text))
-        if vector := kept.get(key):
-            model, bits, numbers = vector
-            db.execute("INSERT INTO coarse_vectors (chunk, model, bits) VALUES (?, ?, ?)", (id, model, bits))
-            db.execute("INSERT INTO vectors (chunk, digest, numbers) VALUES (?, ?, ?)", (id, key, numbers))
 
 
 def text_digest(text: str) -> bytes:
