@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from moonbox.adapters.outcome import Tokens as Tokens
 from moonbox.closing import Closing
 from moonbox.codemode.mode import CodeMode, Reply
 from moonbox.codemode.sessions import Sessions
@@ -196,8 +195,7 @@ class AgentTools:
         if not own:
             return Shown(self._mode, own)
         key = json.dumps([_described(tool) for tool in own.values()])
-        routed = [_routed(tool) for tool in own.values()]
-        return Shown(self._modes.open(key, lambda: self._mode.with_tools(routed)), own)
+        return Shown(self._modes.open(key, lambda: self._mode.with_tools(list(map(_routed, own.values())))), own)
 
     def hiding(self, name: str) -> CodeMode:
         """A CodeMode in which only scripts reach a tool of this name, for the answer to a direct call of it."""
@@ -247,22 +245,17 @@ def _described(tool: Tool) -> list[Any]:
 
 def _routed(tool: Tool) -> Tool:
     """The tool with a function that calls the agent's tool of this name in the call that is under way."""
-    name = tool.path
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return _current(name).call(*args, **kwargs)
+        current = _running.get({}).get(tool.path)
+        if current is None:
+            raise ToolError(f"the agent does not have the tool '{tool.path}' now", code="unknown_tool", tool=tool.path)
+        return current.call(*args, **kwargs)
 
     async def acall(*args: Any, **kwargs: Any) -> Any:
-        return await _current(name).call(*args, **kwargs)
+        return await call(*args, **kwargs)
 
     return tool.with_(call=acall if tool.is_async else call)
-
-
-def _current(name: str) -> Tool:
-    tool = _running.get({}).get(name)
-    if tool is None:
-        raise ToolError(f"the agent does not have the tool '{name}' now", code="unknown_tool", tool=name)
-    return tool
 
 
 # Conversations
@@ -344,6 +337,50 @@ async def aanswer_all(mode: CodeMode, calls: Sequence[ModelCall], conversation: 
             return await aanswer(mode, call, conversation)
 
     return await asyncio.gather(*map(one, calls))
+
+
+# What a model read and wrote
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What the model read and wrote in all its turns, as its provider counted; 0 where it does not say."""
+
+    input: int = 0
+    output: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.input + self.output
+
+    @classmethod
+    def of(cls, response: Any) -> Tokens:
+        """Of one answer, in any of the providers' forms."""
+        usage = _part(response, "usage") or _part(response, "usage_metadata") or _part(response, "usageMetadata")
+        return cls(_sum(usage, _READ), _sum(usage, _WRITTEN))
+
+    def __add__(self, other: Tokens) -> Tokens:
+        return Tokens(self.input + other.input, self.output + other.output)
+
+
+# Each provider uses names of its own. Anthropic counts what it reads from its cache beside the other input.
+_READ = (
+    *("prompt_tokens", "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
+    *("prompt_token_count", "promptTokenCount"),
+)
+_WRITTEN = (
+    *("completion_tokens", "output_tokens", "candidates_token_count", "thoughts_token_count"),
+    *("candidatesTokenCount", "thoughtsTokenCount"),
+)
+
+
+def _part(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+
+
+def _sum(usage: Any, names: tuple[str, ...]) -> int:
+    counts = [_part(usage, name) for name in names]
+    return sum(count for count in counts if isinstance(count, int) and not isinstance(count, bool))
 
 
 # Media

@@ -92,7 +92,12 @@ class GoogleGenAI(_Base):
         ]
         config = types.GenerateContentConfig.model_validate(request.get("config") or {}).model_copy()
         prompts = [config.system_instruction, system, self.system_prompt]
-        config.system_instruction = _joined([part for part in prompts if part])
+        parts: list[Any] = [part for part in prompts if part]
+        if not all(isinstance(part, str) for part in parts):  # a list where it holds more than text
+            parts = [item for part in parts for item in (part if isinstance(part, list) else [part])]
+            config.system_instruction = parts
+        else:
+            config.system_instruction = "\n\n".join(parts) or None
         config.tools = [*self.tools, *(config.tools or ())] or None
         config.automatic_function_calling = types.AutomaticFunctionCallingConfig(disable=True)
         return contents, {**request, "config": config}
@@ -196,10 +201,3 @@ def _reason(response: Any) -> str:
     """Why the answer ended."""
     reason = response.candidates[0].finish_reason if response.candidates else None
     return str(getattr(reason, "value", reason) or "")
-
-
-def _joined(prompts: list[Any]) -> Any:
-    """One system instruction of text, or a list when it holds more than text."""
-    if all(isinstance(part, str) for part in prompts):
-        return "\n\n".join(prompts) or None
-    return [item for part in prompts for item in (part if isinstance(part, list) else [part])]

@@ -17,7 +17,6 @@ with imported_from("langchain", extra="langchain"):
 if TYPE_CHECKING:
     from moonbox.adapters.langchain_middleware import MoonboxMiddleware
     from moonbox.codemode.mode import Reply
-    from moonbox.media import Media
     from moonbox.tools.tool import Tool
 
 
@@ -95,10 +94,10 @@ def _content(reply: Reply) -> str | list[dict[str, Any]]:
     if reply.is_error:
         raise ToolException(reply.text)
     # Audio has no place in a tool's message: LangChain would make text of the whole list.
-    blocks = [_block(medium) for medium in reply.media if medium.kind != "audio"]
+    blocks: list[dict[str, Any]] = [
+        {"type": medium.kind, "base64": medium.base64, "mime_type": medium.type}
+        | ({} if medium.kind == "image" else {"extras": {"filename": medium.name}})
+        for medium in reply.media
+        if medium.kind != "audio"
+    ]
     return [{"type": "text", "text": reply.text}, *blocks] if blocks else reply.text
-
-
-def _block(medium: Media) -> dict[str, Any]:
-    block = {"type": medium.kind, "base64": medium.base64, "mime_type": medium.type}
-    return block if medium.kind == "image" else {**block, "extras": {"filename": medium.name}}

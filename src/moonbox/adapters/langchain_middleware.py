@@ -89,10 +89,11 @@ class MoonboxMiddleware(AgentMiddleware[MoonboxState, Any, Any]):
 
     def _refused(self, request: Any, shown: Shown) -> ToolMessage | None:
         """The answer to a call of a tool that only scripts reach."""
-        call = request.tool_call
-        if call["name"] not in shown.hidden and (request.tool is not None or not _is_hidden(shown, call["name"])):
-            return None
-        return _message(call, shown.mode.reply(call["name"], call["args"]))
+        call, mode = request.tool_call, shown.mode
+        only_scripts = {tool.path for tool in mode.hidden_tools if tool not in mode.direct_tools}
+        is_guessed = request.tool is None and call["name"].replace("__", ".") in only_scripts
+        is_refused = is_guessed or call["name"] in shown.hidden
+        return _message(call, mode.reply(call["name"], call["args"])) if is_refused else None
 
     @hook_config(can_jump_to=["model"])
     def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
@@ -123,11 +124,6 @@ class MoonboxMiddleware(AgentMiddleware[MoonboxState, Any, Any]):
 
 def _state(request: Any) -> dict[str, Any]:
     return request.state if isinstance(request.state, dict) else {}
-
-
-def _is_hidden(shown: Shown, name: str) -> bool:
-    mode = shown.mode
-    return name.replace("__", ".") in {tool.path for tool in mode.hidden_tools if tool not in mode.direct_tools}
 
 
 _MOST_RUNS = 1000

@@ -96,9 +96,8 @@ class _Model:
             known = self.cache.get(key)
             if known is None:
                 self.cache[key] = Future()
-                for old in [name for name, answer in self.cache.items() if answer.done()][
-                    : len(self.cache) - _MOST_CACHED
-                ]:
+                answered = [name for name, answer in self.cache.items() if answer.done()]
+                for old in answered[: len(self.cache) - _MOST_CACHED]:
                     del self.cache[old]
             else:
                 self.cache.move_to_end(key)
@@ -208,18 +207,17 @@ class _Provider:
         return client, request
 
     def _connect(self) -> tuple[Any, dict[str, Any]]:
-        most, url = self._settings.max_answer, self._settings.url
-        name = self._settings.key_env
+        settings = self._settings
+        most, url, name = settings.max_answer, settings.url, settings.key_env
         if name is not None and not os.environ.get(name):  # the package would send another key to this address
             raise ToolError(f"the environment variable {name} of [llm] key_env is not set", code="unavailable")
         key = {} if name is None else {"api_key": os.environ[name]}
-        given: dict[str, Any] = key | ({"base_url": url} if url else {})
-        match self._settings.provider:
+        given: dict[str, Any] = ({"base_url": url} if url else {}) | key
+        match settings.provider:
             case "openai":
                 return import_module("openai").OpenAI(**given), {"max_completion_tokens": most}
             case "local":
-                given = {**server(url or "ollama"), **key}
-                return import_module("openai").OpenAI(**given), {"max_tokens": most}
+                return import_module("openai").OpenAI(**{**server(url or "ollama"), **key}), {"max_tokens": most}
             case "anthropic":
                 return import_module("anthropic").Anthropic(**given), {"max_tokens": most}
             case "google":

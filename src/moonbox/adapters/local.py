@@ -45,11 +45,9 @@ class ServerOptions(TypedDict):
 
 def server(name: str, *, api_key: str = "local") -> ServerOptions:
     """What an OpenAI client needs for a local server: `OpenAI(**server("ollama"))`. `name` may be an address."""
-    if "://" in name:
-        return {"base_url": name, "api_key": api_key}
-    if name not in SERVERS:
+    if "://" not in name and name not in SERVERS:
         raise UsageError(unknown("server", name, SERVERS))
-    return {"base_url": SERVERS[name], "api_key": api_key}
+    return {"base_url": SERVERS.get(name, name), "api_key": api_key}
 
 
 class LlamaCpp(ChatCompletions[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any]]):
@@ -105,9 +103,11 @@ class LlamaCpp(ChatCompletions[dict[str, Any], dict[str, Any], dict[str, Any], d
     def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         if self._style == "template":
             return super().begin(messages, system, request)
-        definitions = self.mode.neutral_definitions()
-        shown = "".join(map(_described, definitions))
-        history = with_system(as_messages(messages), system, self.system_prompt, _PROTOCOL + shown)
+        definitions, protocol = self.mode.neutral_definitions(), _PROTOCOL
+        for tool in definitions:
+            parameters = json.dumps(tool.parameters, separators=(",", ":"), ensure_ascii=False)
+            protocol += f"\n- {tool.name}: {tool.description}\n  arguments: {parameters}"
+        history = with_system(as_messages(messages), system, self.system_prompt, protocol)
         return history, {**request, "response_format": {"type": "json_object", "schema": _either(definitions)}}
 
     # Asking it
@@ -191,11 +191,6 @@ def _either(tools: list[Definition]) -> dict[str, Any]:
     return {"oneOf": [*calls, table(answer={"type": "string"})]}
 
 
-def _described(tool: Definition) -> str:
-    parameters = json.dumps(tool.parameters, separators=(",", ":"), ensure_ascii=False)
-    return f"\n- {tool.name}: {tool.description}\n  arguments: {parameters}"
-
-
 async def _later(value: Any) -> Any:
     return value
 
@@ -233,7 +228,7 @@ def read_calls(text: str, names: Collection[str]) -> tuple[str, list[TextCall]]:
     """The text before the calls, and the calls; `names` are the tools that the model may mean without saying so."""
     if mark := _MARK.search(text):
         return text[: mark.start()].strip(), list(_marked(text[mark.start() :]))
-    bare = _object(text.strip().removeprefix("```json").removesuffix("```").strip())
+    bare = _named(_json(text.strip().removeprefix("```json").removesuffix("```")))
     if bare is not None and bare[0] in names:
         return "", [bare]
     return text, []
@@ -275,9 +270,11 @@ def _marked(text: str) -> Iterator[TextCall]:
     for part in [match[1] for match in _TAGGED.finditer(text)] or [text]:
         functions = [] if part.lstrip().startswith("{") else list(_FUNCTION.finditer(part))
         if functions:
-            yield from ((match[1], _parameters(match[2])) for match in functions)
+            # Qwen Coder writes each parameter as it is, between tags; Llama 3.1 writes one JSON object.
+            for match in functions:
+                yield match[1], dict(_PARAMETER.findall(match[2])) or _json(match[2].strip())
         else:
-            yield _object(part.strip()) or ("", part.strip())
+            yield _named(_json(part)) or ("", part.strip())
 
 
 def _several(text: str) -> Iterator[TextCall]:
@@ -301,16 +298,6 @@ def _mistral(text: str) -> Iterator[TextCall]:
         return
     for match in _MISTRAL_NAMED.finditer(text):
         yield match[1], _json(text[match.end() :])
-
-
-def _parameters(text: str) -> Any:
-    """Qwen Coder writes each parameter as it is, between tags; Llama 3.1 writes one JSON object."""
-    parameters = {match[1]: match[2] for match in _PARAMETER.finditer(text)}
-    return parameters or _json(text.strip())
-
-
-def _object(text: str) -> TextCall | None:
-    return _named(_json(text))
 
 
 def _named(item: Any) -> TextCall | None:

@@ -1,4 +1,4 @@
-"""The loop of asking a model and answering its calls, written once for every provider, blocking and awaited.
+"""The loop of asking a model and answering its calls, written once for every provider, and how it ended.
 
 `Dialect` has one small method for each difference between providers; `ModelAdapter` is the loop on top of them.
 """
@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from moonbox.adapters.base import Adapter, aanswer, aanswer_all, answer, answer_all
-from moonbox.adapters.outcome import MessageT, Outcome, ResponseT, Tokens
+from moonbox.adapters.base import Tokens as Tokens
 from moonbox.codemode.definitions import portable_value
 from moonbox.errors import UsageError
 from moonbox.runs.calls import run_to_end
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -22,20 +24,9 @@ if TYPE_CHECKING:
     from moonbox.adapters.base import ModelCall
     from moonbox.codemode.mode import Reply
 
-__all__ = [
-    "CallT",
-    "Collector",
-    "Dialect",
-    "MessageT",
-    "ModelAdapter",
-    "Outcome",
-    "ResponseT",
-    "ResultT",
-    "Tokens",
-    "ToolT",
-]
-
 CallT = TypeVar("CallT")
+MessageT = TypeVar("MessageT")
+ResponseT = TypeVar("ResponseT")
 ResultT = TypeVar("ResultT")
 ToolT = TypeVar("ToolT")
 
@@ -313,3 +304,28 @@ def close_connections(opened: Any) -> Awaitable[Any] | None:
     """Give up the connections of a client, or of a stream that may not have been read to its end."""
     close = getattr(opened, "aclose", None) or getattr(opened, "close", None)
     return close() if callable(close) else None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Outcome(Generic[ResponseT, MessageT]):
+    """How a conversation with the model ended."""
+
+    text: str
+    """What the model said last."""
+    response: ResponseT
+    """Its last answer."""
+    messages: list[MessageT]
+    """The whole conversation, ready to be continued."""
+    replies: tuple[Reply, ...]
+    """Every answer to a call, with the Run behind it."""
+    finished: bool
+    """False when `max_turns` were used up while the model still called tools."""
+    tokens: Tokens = field(default_factory=Tokens)
+    """What the model read and wrote, over all turns."""
+
+    def __repr__(self) -> str:
+        text = self.text if len(self.text) <= 60 else self.text[:59] + "…"
+        state = "finished" if self.finished else "not finished"
+        failed = sum(reply.is_error for reply in self.replies)
+        replies = counted(len(self.replies), "reply", "replies") + (f" ({failed} failed)" if failed else "")
+        return f"<Outcome {text!r}, {state}, {replies}, {self.tokens.input:,} + {self.tokens.output:,} tokens>"

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from moonbox.adapters.loop import Collector
     from moonbox.codemode.mode import Reply
-    from moonbox.media import Media
 
     _Chat = ChatCompletions[
         ChatCompletionMessageToolCallUnion,
@@ -98,7 +97,13 @@ class OpenAIResponses(_Client, _Responses):
 
     def to_result(self, call: ModelCall, reply: Reply) -> FunctionCallOutput:
         kind = f"{(call.origin or {}).get('type', 'function_call')}_output"
-        parts = [_response_part(medium) for medium in reply.media if medium.kind != "audio"]
+        parts = [
+            {"type": "input_image", "image_url": medium.data_uri, "detail": "auto"}
+            if medium.kind == "image"
+            else {"type": "input_file", "filename": medium.name, "file_data": medium.data_uri}
+            for medium in reply.media
+            if medium.kind != "audio"
+        ]
         output = [{"type": "input_text", "text": reply.text}, *parts] if parts else reply.text
         return cast("FunctionCallOutput", {"type": kind, "call_id": call.id, "output": output})
 
@@ -116,12 +121,6 @@ class OpenAIResponses(_Client, _Responses):
 
     def collector(self) -> Collector:
         return _ResponseCollector()
-
-
-def _response_part(medium: Media) -> dict[str, Any]:
-    if medium.kind == "image":
-        return {"type": "input_image", "image_url": medium.data_uri, "detail": "auto"}
-    return {"type": "input_file", "filename": medium.name, "file_data": medium.data_uri}
 
 
 _CALLS = ("function_call", "custom_tool_call")

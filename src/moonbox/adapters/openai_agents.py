@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from agents.run_config import ToolErrorFormatterArgs
 
-    from moonbox.media import Media
-
 
 class OpenAIAgents(ToolsAdapter[ToolContext[Any], FunctionTool]):
     """Code mode for the OpenAI Agents SDK.
@@ -111,7 +109,13 @@ class OpenAIAgents(ToolsAdapter[ToolContext[Any], FunctionTool]):
         async def invoke(context: ToolContext[Any], arguments: str) -> Any:
             with framework_context(context):
                 reply = await self.aanswer(shown, name, arguments, self.conversation_of(context))
-            parts = [_output(medium) for medium in reply.media if medium.kind != "audio"]
+            parts = [
+                ToolOutputImage(image_url=medium.data_uri)
+                if medium.kind == "image"
+                else ToolOutputFileContent(file_data=medium.data_uri, filename=medium.name)
+                for medium in reply.media
+                if medium.kind != "audio"
+            ]
             return [ToolOutputText(text=reply.text), *parts] if parts else reply.text
 
         return invoke
@@ -143,12 +147,6 @@ def _raising(tool: FunctionTool) -> FunctionTool:
     unhandled = {"_failure_error_function": None, "_use_default_failure_error_function": False}
     known = {field.name for field in dataclasses.fields(tool)}
     return dataclasses.replace(tool, **{name: value for name, value in unhandled.items() if name in known})
-
-
-def _output(medium: Media) -> ToolOutputImage | ToolOutputFileContent:
-    if medium.kind == "image":
-        return ToolOutputImage(image_url=medium.data_uri)
-    return ToolOutputFileContent(file_data=medium.data_uri, filename=medium.name)
 
 
 def _readable(data: CallModelData[Any]) -> ModelInputData:

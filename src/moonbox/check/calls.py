@@ -92,15 +92,12 @@ def _named(walk: Walk, target: p.Name, node: p.Call) -> v.Value:
     elif name == "f" and slips.f_string(walk, target, node):
         pass
     elif tools_are_functions:
-        walk.error(target.at, *_unknown_function(walk, name), code="unknown_tool", tool=name)
+        known = [*walk.view.root.members, *walk.words.globals, *walk.names]
+        hint = did_you_mean([f"'{item}'" for item in nearest(name, known, parts=True, count=2)])
+        walk.error(target.at, f"unknown function '{name}'", hint, code="unknown_tool", tool=name)
     else:
         walk.unset(target)
     return None
-
-
-def _unknown_function(walk: Walk, name: str) -> tuple[str, str | None]:
-    close = nearest(name, [*walk.view.root.members, *walk.words.globals, *walk.names], parts=True, count=2)
-    return f"unknown function '{name}'", did_you_mean([f"'{item}'" for item in close])
 
 
 def _arguments(walk: Walk, tool: v.ToolValue, at: int, arguments: tuple[p.Expression, ...]) -> None:
@@ -114,7 +111,9 @@ def method(walk: Walk, node: p.Method) -> v.Value:
     """What a method call returns."""
     base = walk.value(node.value)
     if node.name == "len" and walk.words.only_truth_values:
-        _count(walk, base, node)
+        if isinstance(base, v.Data) and base.facts.kinds == v.OBJECT and base.facts.listed:
+            problem = "is an object, not a list: len() counts its fields"
+            walk.about_result(base, node.value, node.key, problem, reads.lists_within(walk, base))
         return v.Scalar("number")
     handler = walk.words.methods.get(node.name)
     if handler is not None and isinstance(base, v.Data | v.Results):
@@ -143,22 +142,16 @@ def method(walk: Walk, node: p.Method) -> v.Value:
             kind = _RETURNS.get(f"string.{name}")
             return v.Scalar(kind) if kind else None
         _no_method(walk, base, node, "a string")
-    elif kinds and kinds <= v.TABLES and isinstance(base, v.Data) and name not in walk.outline.fields:
-        has = name in base.facts.properties or (kinds == v.LIST and name in walk.words.any_methods)
-        if not has:
-            _no_method(walk, base, node, "a list" if kinds == v.LIST else "an object")
+    elif kinds and kinds <= v.TABLES and isinstance(base, v.Data):
+        is_list = kinds == v.LIST
+        has = name in walk.outline.fields or name in base.facts.properties
+        if not has and not (is_list and name in walk.words.any_methods):
+            _no_method(walk, base, node, "a list" if is_list else "an object")
     elif isinstance(base, v.Made) and base.record.exact and walk.language.runtime is None:
         has = name in walk.outline.fields or name in dict(base.record.entries)
         if not has:
             _no_method(walk, base, node, "a table")
     return None
-
-
-def _count(walk: Walk, base: v.Value, node: p.Method) -> None:
-    """`r.len()` of an object, which counts its fields."""
-    if isinstance(base, v.Data) and base.facts.kinds == v.OBJECT and base.facts.listed:
-        problem = "is an object, not a list: len() counts its fields"
-        walk.about_result(base, node.value, node.key, problem, reads.lists_within(walk, base))
 
 
 def _no_method(walk: Walk, base: v.Value, node: p.Method, kind: str) -> None:

@@ -57,7 +57,8 @@ class Checker:
             return self._language.look(source, view, self._names | names, self.may_miss_globals, self._read)
         if self._language.program is None:
             return (), None
-        dynamic = _is_dynamic(source)
+        # Whether globals may be set in ways that are not followed.
+        dynamic = any(word in source for word in ("_G", "_ENV", "rawset", "setmetatable"))
         try:
             program = self._language.program(source)
             if program is None:
@@ -97,11 +98,6 @@ class Checker:
     def skip(self) -> None:
         """A script runs unchecked: it may set any global."""
         self.may_miss_globals = True
-
-
-def _is_dynamic(source: str) -> bool:
-    """Whether globals may be set in ways that are not followed."""
-    return "_G" in source or "_ENV" in source or "rawset" in source or "setmetatable" in source
 
 
 def refusal(findings: Collection[Finding], source: str) -> ScriptError | None:

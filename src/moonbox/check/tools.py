@@ -73,7 +73,8 @@ class ScriptTools:
         tool = self._toolbox.get(path)
         if tool is not None and tool.policy == "direct":
             return f"the tool '{path}' cannot be called from a script: it is called directly", None
-        callable_ = [name for item, name in self._aliases.items() if self._callable(item)]
+        aliases = ((self._toolbox.get(item), name) for item, name in self._aliases.items())
+        callable_ = [name for tool, name in aliases if tool is not None and tool.policy != "direct"]
         return f"unknown tool '{path}'", unknown_tool(path, callable_, self._language.tool_name, self._search)
 
     def problem_with(self, tool: Tool, given: list[Any]) -> ArgumentError | None:
@@ -85,10 +86,6 @@ class ScriptTools:
         """The tool, as scripts write it, that has this bare name; None where none or more than one has."""
         fitting = [alias for alias in self._aliases.values() if alias.rpartition(".")[2] == name]
         return self._language.tool_name(fitting[0]) if len(fitting) == 1 else None
-
-    def _callable(self, path: str) -> bool:
-        tool = self._toolbox.get(path)
-        return tool is not None and tool.policy != "direct"
 
     def _tree(self) -> dict[str, Any]:
         root: dict[str, Any] = {}

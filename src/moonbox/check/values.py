@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from moonbox.languages import program as p
@@ -211,24 +212,23 @@ _OPENING = (
 )
 
 
-class Variable:
+class Variable(Struct, eq=False):
     """A local variable, or a global that the script assigns to."""
 
-    __slots__ = ("at", "declared", "depth", "is_empty", "is_joined", "is_read", "replaces", "starts_at", "value")
-
-    def __init__(self, value: Value, at: int, depth: int, replaces: bool = False) -> None:
-        self.value, self.at, self.depth = value, at, depth
-        self.replaces = replaces
-        """It hides the one that its value is computed from."""
-        self.is_read = False
-        self.is_empty = False
-        """It is declared without a value, or with an empty one: its only assignment says what it is."""
-        self.declared: Value = None
-        """What it is declared with, also where the script assigns to it later."""
-        self.is_joined = False
-        """Text is added to its end."""
-        self.starts_at: Any = None
-        """The constant that it is declared with."""
+    value: Value
+    at: int
+    depth: int
+    replaces: bool = False
+    """It hides the one that its value is computed from."""
+    is_read: bool = False
+    is_empty: bool = False
+    """It is declared without a value, or with an empty one: its only assignment says what it is."""
+    declared: Value = None
+    """What it is declared with, also where the script assigns to it later."""
+    is_joined: bool = False
+    """Text is added to its end."""
+    starts_at: Any = None
+    """The constant that it is declared with."""
 
 
 class Scopes:
@@ -253,8 +253,7 @@ class Scopes:
         known = None if assigned else value
         if name in self.outline.filled:
             known = Made(replace(value.record, exact=False)) if isinstance(value, Made) and not assigned else None
-        variable = self.scopes[-1][name] = Variable(known, at, self.loops, replaces)
-        variable.declared = value
+        self.scopes[-1][name] = Variable(known, at, self.loops, replaces, declared=value)
 
     def assign(self, target: p.Name, value: Value) -> None:
         once = self.outline.assigned.get(target.name) == 1 and target.name not in self.outline.filled

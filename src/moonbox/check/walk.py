@@ -258,9 +258,8 @@ class Walk(v.Scopes):
             word = self.words.constant(name)
             advice = self.words.advice(name, False, ()) if indexed else None
             if word is not None:
-                fact = self.words.fact(
-                    "alternative_constant", language=self.language.name.capitalize(), word=word, name=name
-                )
+                language = self.language.name.capitalize()
+                fact = self.words.fact("alternative_constant", language=language, word=word, name=name)
                 self.error(node.at, f"'{name}' is not defined", str(fact))
             elif advice is not None:
                 self.error(node.at, f"there is no '{name}'", advice)
@@ -272,18 +271,9 @@ class Walk(v.Scopes):
         """A global that is read and set nowhere."""
         if self.lenient or self.quietly or node.name == "_":
             return
-        known = {
-            *self.names,
-            *self.words.globals,
-            *self.outline.assigned,
-            *(name for scope in self.scopes for name in scope),
-        }
-        close = nearest(node.name, known)
-        self.note(
-            node.at,
-            f"'{node.name}' is not set anywhere: it is {self.words.nothing}",
-            did_you_mean([f"'{item}'" for item in close]),
-        )
+        known = {*self.names, *self.words.globals, *self.outline.assigned}.union(*self.scopes)
+        hint = did_you_mean([f"'{item}'" for item in nearest(node.name, known)])
+        self.note(node.at, f"'{node.name}' is not set anywhere: it is {self.words.nothing}", hint)
 
     def quiet(self, node: p.Expression) -> v.Value:
         """What a name or a chain of fields is, without a finding; None for anything else."""
@@ -320,14 +310,8 @@ class Walk(v.Scopes):
 
     def is_unset(self, name: str) -> bool:
         """Whether nothing gives a global of that name a value."""
-        return (
-            self.lookup(name) is None
-            and name not in self.outline.assigned
-            and name not in self._tested
-            and name not in self.words.globals
-            and name not in self.names
-            and not self.open_names
-        )
+        known = (self.outline.assigned, self._tested, self.words.globals, self.names)
+        return self.lookup(name) is None and not self.open_names and not any(name in names for names in known)
 
     def _constant(self, node: p.Constant) -> v.Value:
         if isinstance(node.value, str):

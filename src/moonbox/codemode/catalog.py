@@ -150,7 +150,10 @@ class _Writer:
 
     def _read(self, tools: Sequence[Tool], *, facts: bool) -> tuple[list[_Group], Set[str], Signatures]:
         shown = _without_shared_openings(tools)
-        groups = self._groups(shown, _fingerprint)
+        # Alike are those that are written the same, but for their namespaces.
+        groups = self._groups(
+            shown, lambda tool: json.dumps([tool.name, tool.description, tool.parameters, tool.returns])
+        )
         members = [tool for group in groups for tool in group.tools]
         return groups, shared_words(shown), Signatures(members, notation=self._texts.types, facts=facts)
 
@@ -227,11 +230,6 @@ def together(names: Sequence[str]) -> str:
 def _common_start(names: Sequence[str]) -> str:
     first, last = min(names), max(names)
     return first[: next((at for at, char in enumerate(first) if last[at] != char), len(first))]
-
-
-def _fingerprint(tool: Tool) -> Hashable:
-    """Equal for tools that are written the same, but for their namespaces."""
-    return tool.name, tool.description, json.dumps([tool.parameters, tool.returns])
 
 
 def _line(step: Detail, tool: Tool, name: str, signatures: Signatures, shared: Set[str]) -> str:

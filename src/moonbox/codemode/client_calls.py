@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -21,7 +21,7 @@ from moonbox.threads import in_thread, own_thread
 from moonbox.tools.results import to_tool_error
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from moonbox.media import Media
     from moonbox.runs.slots import Turns
@@ -108,14 +108,11 @@ class Paused(str):
     _owner: ClientCalls
 
     @classmethod
-    def at(cls, step: Step, calls: tuple[ToolCall, ...], place: Place | None, owner: ClientCalls) -> Paused:
+    def at(cls, step: Step, calls: tuple[ToolCall, ...], place: Place | None, owner: ClientCalls) -> Reply:
         names = ", ".join(dict.fromkeys(call.tool for call in calls))
         paused = cls(f"paused: waiting for the client's answer to {names}")
         paused.calls, paused._step, paused._place, paused._owner = calls, step, place, owner
-        return paused
-
-    def as_reply(self) -> Reply:
-        return Reply(self, is_error=False, paused=self)
+        return Reply(paused, is_error=False, paused=paused)
 
     def resume(self, answers: Answers) -> str:
         """Answer the calls and go on: what goes back to the model, or another Paused.
@@ -182,28 +179,21 @@ class ClientCalls:
         """
         try:
             while not isinstance(step := await _in_thread(start, turn) if awaited else start(), Run):
-                mine = _mine(step)
+                mine = tuple(each for each in step.calls if each.definition and each.definition.answered_by_caller)
                 if mine and self._respond is None:
-                    return Paused.at(step, mine, place, self).as_reply()
-                with _given_up_on_exit(step):
+                    return Paused.at(step, mine, place, self)
+                try:
                     if awaited:
                         values = await asyncio.gather(*(_ask(self._respond, call, awaited=True) for call in mine))
                     else:
                         values = [await _ask(self._respond, call, awaited=False) for call in mine]
+                except BaseException:  # a cancelled task or an interrupted program does not answer it
+                    _give_up(step)
+                    raise
                 start = partial(_resume, step, {call.id: value for call, value in zip(mine, values, strict=True)})
         except (PoolTimeout, WorkerError, ClosedError) as problem:
             return self._lost(problem)
         return self._finished(step)
-
-
-@contextmanager
-def _given_up_on_exit(step: Step) -> Iterator[None]:
-    """Cancel the step if the block raises: a cancelled task or an interrupted program does not answer it."""
-    try:
-        yield
-    except BaseException:
-        _give_up(step)
-        raise
 
 
 async def _in_thread(make: Callable[[], Run | Step], turn: ExitStack) -> Run | Step:
@@ -251,10 +241,6 @@ async def _ask(respond: Respond | None, call: ToolCall, *, awaited: bool) -> Any
     if inspect.iscoroutine(value):
         value.close()
     return _failed(UsageError("client_calls is asynchronous: use ahandle, areply or an adapter's arun"), call)
-
-
-def _mine(step: Step) -> tuple[ToolCall, ...]:
-    return tuple(call for call in step.calls if call.definition is not None and call.definition.answered_by_caller)
 
 
 def _resume(step: Step, answers: dict[int, Any]) -> Run | Pause:

@@ -84,7 +84,9 @@ def provider_names(tools: Iterable[Tool], taken: Iterable[str]) -> dict[str, Too
     used = set(taken)
     last: dict[str, int] = {}  # a server may have thousands of names that come out the same
     for tool in tools:
-        name = base = _provider_name(tool.path)
+        # Letters, digits, `_` and `-`, a letter or `_` first, at most 64: what the strictest of them wants.
+        name = _NOT_ALLOWED.sub("_", tool.path.replace(".", "__"))
+        name = base = (name if name[0].isalpha() or name[0] == "_" else f"_{name}")[:_LONGEST_NAME]
         while name in used:
             last[base] = last.get(base, 1) + 1
             ending = f"_{last[base]}"
@@ -100,7 +102,8 @@ def portable_schema(parameters: dict[str, Any]) -> dict[str, Any]:
     What the root said with a union is kept as text in its description, and each branch's parameters are named. Calls
     are still validated against the tool's own schema.
     """
-    root = _root(parameters)
+    merged = {key: part for key, part in parameters.items() if key in DEFINITIONS} | SchemaNode(parameters).says
+    root = copy.deepcopy({key: part for key, part in merged.items() if key not in _META and key != "$ref"})
     dropped = {key: root.pop(key) for key in _NOT_AT_ROOT if key in root}
     root["type"] = "object"
     if not isinstance(root.get("properties"), dict):
@@ -165,12 +168,6 @@ def shorten(value: Any) -> str:
     return text if len(text) <= 80 else text[:79] + "…"
 
 
-def _provider_name(path: str) -> str:
-    """Letters, digits, `_` and `-`, a letter or `_` first, at most 64: what the strictest of them wants."""
-    name = _NOT_ALLOWED.sub("_", path.replace(".", "__"))
-    return (name if name[0].isalpha() or name[0] == "_" else f"_{name}")[:_LONGEST_NAME]
-
-
 def _named(item: Definition, key: str) -> dict[str, Any]:
     description = item.description or item.name  # some providers refuse an empty one
     return {"name": item.name, "description": description, key: portable_schema(dict(item.parameters))}
@@ -192,12 +189,6 @@ def _mcp(item: Definition) -> dict[str, Any]:
     if item.annotations:
         definition["annotations"] = dict(item.annotations)
     return definition
-
-
-def _root(parameters: dict[str, Any]) -> dict[str, Any]:
-    beside = {key: parameters[key] for key in DEFINITIONS & parameters.keys()}
-    merged = {**beside, **SchemaNode(parameters).says}
-    return copy.deepcopy({key: value for key, value in merged.items() if key not in _META and key != "$ref"})
 
 
 def _name_branches(root: dict[str, Any], dropped: dict[str, Any], whole: SchemaNode) -> None:

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 __all__ = ["Choice", "CodeMode", "Conversation", "Paused", "Reply"]
 
 _MOST_CONVERSATIONS = 100
-
-
 _ENDED = "error: the conversation was ended while the script waited; its state is lost"
 _BUSY = Reply("error: an earlier script of this conversation waits for the client's answers; resume it first", True)
 
@@ -232,7 +230,9 @@ class CodeMode(Closing):
     async def _reply(
         self, name: str, arguments: Any, conversation: str, pause: bool | None, options: RunOptions, *, awaited: bool
     ) -> Reply:
-        options = _of_conversation(conversation, options)
+        if not isinstance(conversation, str):
+            raise UsageError(f"conversation must be a name, not {conversation!r}")
+        options = merged({"labels": {CONVERSATION: label_text(conversation)}} if conversation else {}, options)
         prepared = self._shown.read(name, arguments, self._current())
         if isinstance(prepared, Reply):
             return prepared
@@ -332,10 +332,8 @@ class CodeMode(Closing):
             context={**self.sandbox.context, **(options.get("context") or {})},
             labels=options.get("labels") or {},
         )
-        return DirectStep(
-            call,
-            lambda answer: self.sandbox.call(tool.path, given, toolbox=self._shown.toolbox, answer=answer, **options),
-        )
+        finish: Any = partial(self.sandbox.call, tool.path, given, toolbox=self._shown.toolbox, **options)
+        return DirectStep(call, lambda answer: finish(answer=answer))
 
     def _place(self, conversation: str, paused: Repl) -> Place:
         """Where a script that waited goes on: in its conversation, if that still has the same state."""
@@ -381,13 +379,6 @@ class CodeMode(Closing):
         if self.settings.reply == "json":
             text = json_reply(run, text, self.settings.max_chars)
         return Reply(text, not run.ok, run)
-
-
-def _of_conversation(name: str, options: RunOptions) -> RunOptions:
-    """The options of a call, with the conversation's name as a label."""
-    if not isinstance(name, str):
-        raise UsageError(f"conversation must be a name, not {name!r}")
-    return merged({"labels": {CONVERSATION: label_text(name)}} if name else {}, options)
 
 
 class Conversation:

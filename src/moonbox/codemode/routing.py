@@ -79,17 +79,9 @@ class Routes:
                 raise ConfigError(f"keep_visible: {unknown('tool', name, toolbox.paths())}")
         self.update()
 
-    def _is_reached(self, tool: Tool) -> bool:
-        if tool.answered_by_caller and self._client_tools == "direct":
-            return False
-        return is_eligible(tool, approvals=self._approvals)
-
     def _is_kept(self, tool: Tool) -> bool:
-        if (
-            tool.path in self._kept
-            or tool.meta.get(ALSO_DIRECT) is True
-            or (tool.answered_by_caller and self._client_tools == "kept")
-        ):
+        is_client_tool = tool.answered_by_caller and self._client_tools == "kept"
+        if tool.path in self._kept or tool.meta.get(ALSO_DIRECT) is True or is_client_tool:
             return True
         # A pattern names tools by their path or, in any namespace, by their own name.
         return any(fnmatchcase(tool.path, pattern) or fnmatchcase(tool.name, pattern) for pattern in self._patterns)
@@ -101,7 +93,9 @@ class Routes:
             return False
         self._seen = revision
         tools = list(self._source)
-        reached = [tool for tool in tools if self._is_reached(tool)]
+        reached = [tool for tool in tools if is_eligible(tool, approvals=self._approvals)]
+        if self._client_tools == "direct":
+            reached = [tool for tool in reached if not tool.answered_by_caller]
         hidden = {tool.path: _without_narration(tool) for tool in reached}
         self.kept = frozenset(tool.path for tool in reached if self._is_kept(tool))
         self.direct = tuple(tool for tool in tools if tool.path not in hidden or tool.path in self.kept)
@@ -121,7 +115,12 @@ def explain_misdirected(run: Run, direct: Mapping[str, Tool]) -> Run:
     error = run.error
     if error is None:
         return run
-    name = _asked_for(error, direct) if error.code == "unknown_tool" else _called(error, run.source, direct)
+    if error.code == "unknown_tool":
+        asked = (error.tool or "").removeprefix("tools.")
+        fits = (name for name, tool in direct.items() if asked in (tool.path, name, safe_alias(tool.path)))
+        name = next(fits, None)
+    else:
+        name = _called(error, run.source, direct)
     if name is None:
         return run
     hint = f"scripts cannot call '{direct[name].path}'; call the tool '{name}' directly, outside a script"
@@ -140,11 +139,6 @@ def _without_narration(tool: Tool) -> Tool:
     return tool.with_(
         parameters={**tool.parameters, "properties": {**properties, NARRATION: narration}, "required": required}
     )
-
-
-def _asked_for(error: ScriptError, direct: Mapping[str, Tool]) -> str | None:
-    asked = (error.tool or "").removeprefix("tools.")
-    return next((name for name, tool in direct.items() if asked in (tool.path, name, safe_alias(tool.path))), None)
 
 
 def _called(error: ScriptError, source: str, direct: Mapping[str, Tool]) -> str | None:

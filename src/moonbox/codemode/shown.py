@@ -179,7 +179,9 @@ class ToolPresentation:
             parts += [texts.with_tools, texts.groups if grouped else "", texts.paging if paged else ""]
             parts += [self._failures_text(), self._limits_text()]
         if added:
-            parts.append("\n".join([texts.added_title, *(_added(name, said) for name, said in added.items())]))
+            # The sentence often begins with the name already.
+            lines = (said if said.startswith(name) else f"{name} — {said}" for name, said in added.items())
+            parts.append("\n".join([texts.added_title, *(visible(f"- {line}") for line in lines)]))
         parts.append(catalog.text)
         if kept:
             names = ", ".join(sorted(texts.written(hidden.alias(path)) for path in kept))
@@ -240,10 +242,7 @@ class ToolPresentation:
 
     def _limits_text(self) -> str:
         limits = self._host.limits
-        told = (
-            (limits.max_tool_calls, _FAR_CALLS, "tool calls"),
-            (limits.timeout, _FAR_SECONDS, "seconds"),
-        )
+        told = (limits.max_tool_calls, _FAR_CALLS, "tool calls"), (limits.timeout, _FAR_SECONDS, "seconds")
         what = " and ".join(f"{most:g} {unit}" for most, far, unit in told if most is not None and most < far)
         return self._texts.limits.format(what=what) if what else ""
 
@@ -282,9 +281,8 @@ class ToolPresentation:
         code_tokens = self._tokens(with_code) + (self._count(prompt) if prompt else 0)
         direct_tokens, lean_tokens = self._tokens(all_direct), self._tokens([lean])
         both_tokens = direct_tokens + lean_tokens
-        known = [
-            sizes[tool.path] for tool in hidden if tool.path in sizes and sizes[tool.path].results >= _ENOUGH_RESULTS
-        ]
+        seen = [sizes[tool.path] for tool in hidden if tool.path in sizes]
+        known = [size for size in seen if size.results >= _ENOUGH_RESULTS]
         tokens = [size.mean / BYTES_PER_TOKEN for size in known]
         code, both = False, False
         if mode == "never":
@@ -363,8 +361,3 @@ def _grouped(tools: Sequence[Tool], among: Toolbox, texts: Texts) -> list[str]:
         f"{tool.namespace}.*" if tool.namespace in whole and tool.namespace else among.alias(tool) for tool in tools
     )
     return [visible(texts.written(name)) for name in dict.fromkeys(names)]
-
-
-def _added(name: str, said: str) -> str:
-    """One function, value or entry; the sentence often begins with the name already."""
-    return visible(f"- {said}" if said.startswith(name) else f"- {name} — {said}")

@@ -70,13 +70,9 @@ def limit_hint(limit: str, limits: Limits, message: str) -> str | None:
     """What to change in the script."""
     if limit == "array" and message.startswith("value"):
         return "return less: filter or summarise the data in the script, and return the result"
-    hint = _HINTS.get(limit)
-    return None if hint is None else hint.format(calls=_calls(limits))
-
-
-def _calls(limits: Limits) -> str:
-    most = limits.max_tool_calls
-    return "no tool calls" if most == 0 else f"{most} tool call{'s' * (most != 1)}"
+    hint, most = _HINTS.get(limit), limits.max_tool_calls
+    calls = "no tool calls" if most == 0 else f"{most} tool call{'s' * (most != 1)}"
+    return None if hint is None else hint.format(calls=calls)
 
 
 def explain_translated(

@@ -7,7 +7,6 @@ import os
 import time
 
 from moonbox.languages.engine import EngineReport
-from moonbox.languages.lua.inbound import Inbound
 from moonbox.languages.lua.interrupt import Interrupt
 
 TYPE_CHECKING = False  # see protocol.py: a worker starts without `typing`
@@ -31,7 +30,11 @@ _BY_ADDRESS = b"""return function(host)
   function host.adopt(co) adopt(format("%p", co)) end
   function host.decode(text) ready(text) return decode(text) end
 end"""
+_LIMITS = ("max_string", "max_array", "max_depth", "max_output", "max_memory")
 _KEPT_FROM = 500  # bytes; see prelude/kept.lua
+_NONE = type(None)
+_DIRECT = frozenset({bytes, int, float, bool})
+_DIRECT_OR_NONE = _DIRECT | {_NONE}
 _NODE_COST = 48  # bytes of Python and Lua memory for each element of a JSON text, at the least
 
 
@@ -110,12 +113,8 @@ class LuaVM:
         self._max_memory = limits["max_memory"]
         self._max_output = limits["max_output"]
         entries = {
-            b"max_string": limits["max_string"],
-            b"max_array": limits["max_array"],
+            **{name.encode(): limits[name] for name in _LIMITS},
             b"max_nodes": min(limits["max_array"] * 20, self._max_memory // 64),  # shared tables unfold into many
-            b"max_depth": limits["max_depth"],
-            b"max_output": limits["max_output"],
-            b"max_memory": limits["max_memory"],
             b"allow_nan": bool(limits.get("allow_nan")),
             b"memory_soft": self._max_memory + self._base,
             b"memory_base": self._base,
@@ -349,6 +348,54 @@ class LuaVM:
         except ImportError:
             return None
         return native
+
+
+class Inbound:
+    """Converts for one Lua runtime. None is nil there; tables remember where it was (prelude/nulls.lua)."""
+
+    def __init__(self, runtime: Any, engine: Any) -> None:
+        self._table_from = runtime.table_from
+        self._mark = engine[b"mark"]
+        self._mark_array = engine[b"nulls"][b"array"]
+        self._mark_fields = engine[b"nulls"][b"fields"]
+
+    def value(self, value: Any) -> Any:
+        kind = type(value)
+        if kind is str:
+            return _encode(value)
+        if kind in _DIRECT or value is None:
+            return value
+        if kind is list:
+            return self._array(value)
+        if kind is dict:
+            return self._dict(value)
+        raise TypeError(f"not a plain value: {kind.__name__}")
+
+    def _array(self, items: list[Any]) -> Any:
+        kinds = set(map(type, items))
+        flat = kinds <= _DIRECT_OR_NONE
+        table = self._table_from(items if flat else [self.value(item) for item in items])
+        return self._mark_array(table, len(items)) if _NONE in kinds else self._mark(table)
+
+    def _dict(self, items: dict[Any, Any]) -> Any:
+        convert = self.value
+        fields = {
+            (_encode(key) if type(key) is str else key): convert(item)
+            for key, item in items.items()
+            if item is not None
+        }
+        table = self._table_from(fields)
+        if len(fields) == len(items):
+            return table
+        absent = [_encode(key) if type(key) is str else key for key, item in items.items() if item is None]
+        return self._mark_fields(table, self._table_from([key for key in absent if key not in fields]))
+
+
+def _encode(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # a lone surrogate, which no UTF-8 text can hold
+        return text.encode("utf-8", "replace")
 
 
 def _read(name: str) -> bytes:

@@ -15,40 +15,26 @@ from moonbox.suggest import did_you_mean, nearest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-BASE = frozenset(
-    {
-        *("assert", "error", "ipairs", "next", "pairs", "pcall", "print", "rawequal", "rawget", "rawlen", "rawset"),
-        *("select", "tonumber", "tostring", "type", "xpcall", "array", "pages", "parallel", "docs", "tools"),
-    }
+_BASE = (
+    "assert error ipairs next pairs pcall print rawequal rawget rawlen rawset select tonumber tostring type xpcall "
+    "array pages parallel docs tools"
 )
+BASE = frozenset(_BASE.split())
 """Names that every script finds, beside the libraries."""
-
-LIBRARIES: dict[str, frozenset[str]] = {
-    "string": frozenset(
-        {
-            *("byte", "char", "find", "format", "gmatch", "gsub", "len", "lower", "match", "pack", "packsize"),
-            *("rep", "reverse", "sub", "unpack", "upper"),
-        }
+_MEMBERS = {
+    "string": "byte char find format gmatch gsub len lower match pack packsize rep reverse sub unpack upper",
+    "table": "concat insert move pack remove sort unpack",
+    "math": (
+        "abs acos asin atan ceil cos deg exp floor fmod huge log max maxinteger min mininteger modf pi rad random "
+        "randomseed sin sqrt tan tointeger type ult"
     ),
-    "table": frozenset({"concat", "insert", "move", "pack", "remove", "sort", "unpack"}),
-    "math": frozenset(
-        {
-            *("abs", "acos", "asin", "atan", "ceil", "cos", "deg", "exp", "floor", "fmod", "huge", "log", "max"),
-            *("maxinteger", "min", "mininteger", "modf", "pi", "rad", "random", "randomseed", "sin", "sqrt", "tan"),
-            *("tointeger", "type", "ult"),
-        }
-    ),
-    "utf8": frozenset({"char", "charpattern", "codepoint", "codes", "len", "offset"}),
-    "os": frozenset({"clock", "date", "difftime", "time"}),
-    "json": frozenset({"decode", "encode", "null", "parse", "stringify"}),
-    "parallel": frozenset({"map", "settle"}),
-    "list": frozenset(
-        {
-            *("map", "filter", "sort_by", "group_by", "count_by", "sum", "min_by", "max_by", "unique", "take"),
-            *("keys", "values", "entries", "round", "join"),
-        }
-    ),
+    "utf8": "char charpattern codepoint codes len offset",
+    "os": "clock date difftime time",
+    "json": "decode encode null parse stringify",
+    "parallel": "map settle",
+    "list": ("map filter sort_by group_by count_by sum min_by max_by unique take keys values entries round join"),
 }
+LIBRARIES: dict[str, frozenset[str]] = {name: frozenset(members.split()) for name, members in _MEMBERS.items()}
 """Libraries and their members."""
 
 

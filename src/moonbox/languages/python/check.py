@@ -60,12 +60,6 @@ def vocabulary() -> Vocabulary:
     return Vocabulary(globals=frozenset(_OURS.split()), forms={"search": 'docs.search("words")'})
 
 
-@cache
-def _builtins() -> frozenset[str]:
-    missing = set(modules().builtins_missing.split())
-    return frozenset({name for name in dir(builtins) if name not in missing} | {"__name__", "__file__", "_"})
-
-
 def look(
     source: str, view: Any, names: Collection[str], open_names: bool, read: Callable[[str], Any] | None = None
 ) -> tuple[tuple[Finding, ...], frozenset[str] | None]:
@@ -103,7 +97,8 @@ class _Judge:
     def __init__(self, facts: _Facts, view: Any, names: Collection[str], open_names: bool) -> None:
         self.findings: dict[tuple[int, str], Finding] = {}
         self._bound = frozenset(facts.bound)
-        self._known = dict.fromkeys((*_OURS.split(), *names, *sorted(_builtins())))
+        there = sorted({*dir(builtins), "__name__", "__file__", "_"} - {*modules().builtins_missing.split()})
+        self._known = dict.fromkeys((*_OURS.split(), *names, *there))
         self._open = open_names or facts.open
         self._view = view
         self._hints: dict[str, str | None] = {}
@@ -113,14 +108,16 @@ class _Judge:
         if what == "finding" and len(more) == 2:
             self._error(str(more[0]), str(more[1]))
         elif what == "name":
-            self._name(str(more[0]))
+            if self._is_unset(name := str(more[0])):
+                self._report("note", f"'{name}' is not set anywhere: reading it is an error", self._hint(name))
         elif what == "module":
             self._module(str(more[0]))
         elif what == "system" and str(more[0]) not in modules().system.split():
             module = str(more[0]).partition(".")[0]
             self._error(f"there is no {more[0]}", modules().instead[module])
-        elif what == "back":
-            self._called_back(str(more[0]))
+        elif what == "back" and self._tool(str(more[0])) is not None:
+            problem = "a tool cannot be called inside map, filter, sorted, min or max"
+            self._error(problem, f"call it first, in a list comprehension: [{more[0]}(…) for x in items]")
         elif what == "call" and len(more) == 3:
             self._called(str(more[0]), *more[1:])
 
@@ -140,10 +137,6 @@ class _Judge:
         there = " ".join(sorted({*known.there.split(), *known.ours.split()} - {"__future__"}))
         self._error(f"there is no module '{name}'", hint or f"the modules are: {there}")
 
-    def _name(self, name: str) -> None:
-        if self._is_unset(name):
-            self._report("note", f"'{name}' is not set anywhere: reading it is an error", self._hint(name))
-
     def _is_unset(self, name: str) -> bool:
         is_private = name.startswith("__")  # in a class it has another name
         is_known = name in self._bound or name in self._known or name in self._view.root.members
@@ -156,11 +149,6 @@ class _Judge:
             near = nearest(name, [*self._bound, *tools], parts=True, count=2) or nearest(name, self._known)
             self._hints[name] = modules().builtins.get(name) or did_you_mean([f"'{each}'" for each in near])
         return self._hints[name]
-
-    def _called_back(self, name: str) -> None:
-        if self._tool(name) is not None:
-            problem = "a tool cannot be called inside map, filter, sorted, min or max"
-            self._error(problem, f"call it first, in a list comprehension: [{name}(…) for x in items]")
 
     def _called(self, name: str, args: Any, words: Any) -> None:
         root, _, rest = name.partition(".")

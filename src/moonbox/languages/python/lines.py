@@ -59,7 +59,8 @@ class Places:
             old, _ = self._origins.get((line, column - 1), (0, 0))
             return old or (self._lines[line] if line < len(self._lines) else 0) or line, None
         at, from_, more = self.shift
-        column = _bytes(self.text, line, column - 1)
+        lines = self.text.split("\n", line)
+        column = len(lines[line - 1][: column - 1].encode()) if line <= len(lines) else column - 1
         column -= more if line == at and column >= from_ + more else 0
         if self._changed is not None:
             if not self._origins:
@@ -69,7 +70,10 @@ class Places:
                 before = [(at, start) for (at, _), (start, _) in self._origins.items() if at <= line]
                 return (max(before)[1] if before else line), None
             line, column = found
-        return line, _characters(self.source, line, column) + 1
+        lines = self.source.split("\n", line)
+        if line <= len(lines):
+            column = len(lines[line - 1].encode()[:column].decode("utf-8", "ignore"))
+        return line, column + 1
 
 
 def _pairs(old: ast.AST, new: ast.AST) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
@@ -79,16 +83,6 @@ def _pairs(old: ast.AST, new: ast.AST) -> Iterator[tuple[tuple[int, int], tuple[
             yield from _pairs(inner_old, inner_new)
     if isinstance(new, (ast.expr, ast.stmt)) and isinstance(old, (ast.expr, ast.stmt)):
         yield (new.lineno, new.col_offset), (old.lineno, old.col_offset)
-
-
-def _bytes(text: str, line: int, column: int) -> int:
-    lines = text.split("\n", line)
-    return len(lines[line - 1][:column].encode()) if line <= len(lines) else column
-
-
-def _characters(text: str, line: int, column: int) -> int:
-    lines = text.split("\n", line)
-    return len(lines[line - 1].encode()[:column].decode("utf-8", "ignore")) if line <= len(lines) else column
 
 
 def name(word: str) -> ast.Name:

@@ -111,7 +111,8 @@ def _rewritten(
     done.has_tools = any(is_called(dotted(each.func)) for each in _calls(tree))
     tries = [node.body for node in nodes if isinstance(node, ast.Try) and node.handlers]
     done.caught = {line for body in tries for line in range(body[0].lineno, (body[-1].end_lineno or 0) + 1)}
-    rewriter = _Rewriter(tree, is_called, modules, {*_bound(nodes), *taken})
+    imported = (node.asname or node.name for node in nodes if isinstance(node, ast.alias))
+    rewriter = _Rewriter(tree, is_called, modules, {*_given(nodes), *imported, *taken})
     new = rewriter.visit(tree)
     done.modules = rewriter.modules
     done.is_guarded = guarded(new, number)
@@ -122,13 +123,6 @@ def _rewritten(
     done.awaited = {lines.span(each) for each in _awaited(tree, is_called)}
     _keep_value(done, tree, lines)
     return done
-
-
-def _stored(generators: list[ast.comprehension]) -> Iterator[str]:
-    """The variables of a comprehension."""
-    for each in generators:
-        names = (found for found in ast.walk(each.target) if isinstance(found, ast.Name))
-        yield from (found.id for found in names if isinstance(found.ctx, ast.Store))
 
 
 def _rename(node: ast.AST, names: Collection[str]) -> None:
@@ -262,13 +256,8 @@ class _Rewriter(ast.NodeTransformer):
 
     # Statements
 
-    def visit_Import(self, node: ast.Import) -> Any:
-        return self._imported(node, "")
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
-        return self._imported(node, node.module or "")
-
-    def _imported(self, node: ast.Import | ast.ImportFrom, origin: str) -> Any:
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> Any:
+        origin = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
         if origin and (node.names[0].name == "*" or (origin != "tools" and origin not in self._ours)):
             return node
         parts: list[ast.stmt] = []
@@ -283,6 +272,8 @@ class _Rewriter(ast.NodeTransformer):
             store = ast.Name(id=target, ctx=ast.Store())
             parts.append(self._new(ast.Assign(targets=[store], value=found), node))
         return parts
+
+    visit_ImportFrom = visit_Import
 
     def visit_Delete(self, node: ast.Delete) -> Any:
         """An item is deleted by a function; a name is unbound as that of a handler is when the handler ends."""
@@ -309,12 +300,8 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def _block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
-        return [
-            each
-            for old in statements
-            for new in [self.visit(old)]
-            for each in (new if isinstance(new, list) else [new])
-        ]
+        new = map(self.visit, statements)
+        return [each for found in new for each in (found if isinstance(found, list) else [found])]
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> Any:
         if node.type is not None and self._names_failures(node.type):
@@ -360,7 +347,8 @@ class _Rewriter(ast.NodeTransformer):
         return self._within(node, is_coroutine=False)
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> Any:
-        if shadows := set(_stored(node.generators)) & _BUILTINS:
+        variables = [part for each in node.generators for part in ast.walk(each.target)]
+        if shadows := _BUILTINS.intersection(_given(variables)):
             self.changed = True
             first, node.generators[0].iter = node.generators[0].iter, ast.Constant(value=None)  # of the scope around it
             _rename(node, shadows)
@@ -477,12 +465,15 @@ def _as_value(key: ast.expr) -> ast.expr:
     return key
 
 
-def _bound(nodes: list[ast.AST]) -> set[str]:
-    """Names that a script gives a meaning somewhere."""
-    found = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
-    found |= {node.arg for node in nodes if isinstance(node, ast.arg)}
-    found |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
-    return found | {alias.asname or alias.name for alias in nodes if isinstance(alias, ast.alias)}
+def _given(nodes: list[ast.AST]) -> Iterator[str]:
+    """Names that a script gives a meaning, once for each place where it does; imports aside."""
+    for node in nodes:
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
 
 
 def _handed(tree: ast.Module, is_tool: Callable[[str], bool]) -> set[str]:
@@ -495,11 +486,7 @@ def _handed(tree: ast.Module, is_tool: Callable[[str], bool]) -> set[str]:
     if not handed:
         return handed
     nodes = list(ast.walk(tree))
-    times = Counter(
-        node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-    )
-    times.update(node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load))
-    times.update(node.arg for node in nodes if isinstance(node, ast.arg))
+    times = Counter(_given(nodes))
     return {
         node.name
         for node in nodes

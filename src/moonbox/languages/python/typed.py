@@ -35,7 +35,10 @@ def certain_findings(
         return []
     known = _PLAIN | {name for stub in stubs for name in _RESULTS.findall(stub)}
     asks = any(isinstance(node, ast.Name) and node.id in ("hasattr", "getattr") for node in ast.walk(tree))
-    mentioned, elements = _mentioned_keys(tree), _attributes_of_elements(tree)
+    mentioned = _mentioned_keys(tree)
+    # Where `x[0].name` stands: a list of numbers may hold other things later.
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    elements = {(node.lineno, node.col_offset + 1) for node in nodes if isinstance(node.value, ast.Subscript)}
 
     def is_certain(finding: Mapping[str, Any]) -> bool:
         code, message, place = finding["code"], finding["message"], finding["location"]
@@ -71,9 +74,3 @@ def _mentioned_keys(tree: ast.Module) -> set[str | None]:
     return {text for text in texts if isinstance(text, str)} | {
         node.arg for node in nodes if isinstance(node, ast.keyword)
     }
-
-
-def _attributes_of_elements(tree: ast.Module) -> set[tuple[int, int]]:
-    """Where `x[0].name` stands: a list of numbers may hold other things later."""
-    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
-    return {(node.lineno, node.col_offset + 1) for node in nodes if isinstance(node.value, ast.Subscript)}

@@ -211,7 +211,8 @@ class MontyVM:
 
     def _execute(self, script: Rewritten, number: int, seed: int) -> Any:
         self._check_types(script, self._session.feed)
-        self._remember(*(name for name in defined(script.source) if name not in self._inputs))
+        names = [name for name in defined(script.source) if name not in self._inputs]
+        self._names |= dict.fromkeys(names[: _MOST_NAMES - len(self._names)])
         for module in script.modules:
             self._feed(self._sources[module])
         if "random" in script.source:
@@ -223,11 +224,6 @@ class MontyVM:
             if inputs:
                 with suppress(self._monty.MontyError, RuntimeError):
                     self._feed(";".join(f"{name}=None" for name in inputs))
-
-    def _remember(self, *names: str) -> None:
-        """Scripts have set these globals."""
-        for name in names[: _MOST_NAMES - len(self._names)]:
-            self._names[name] = None
 
     def _check_types(self, script: Rewritten, feed: Callable[[str], Any]) -> None:
         """Raise what Monty's type checker finds that is certain to fail."""

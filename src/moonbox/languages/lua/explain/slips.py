@@ -102,7 +102,8 @@ def corrected(text: str | None) -> str | None:
 
 def is_lua(text: str) -> bool:
     """Whether the text can stand as one line of a Lua script."""
-    return any(_parses(frame.replace("{}", text)) for frame in _FRAMES)
+    parsed = (parse(tokenize(frame.replace("{}", text))) for frame in _FRAMES)
+    return any(each is not None and each.failure is None for each in parsed)
 
 
 def find_slip(listing: Listing, failure: Failure, near: str) -> Advice | None:
@@ -156,8 +157,3 @@ def _is_within(failure: Failure, what: str) -> bool:
 
 def _fill(template: str, match: re.Match[str]) -> str:
     return _HOLE.sub(lambda hole: match[int(hole[1])] or "" if int(hole[1]) <= match.re.groups else hole[0], template)
-
-
-def _parses(source: str) -> bool:
-    parsed = parse(tokenize(source))
-    return parsed is not None and parsed.failure is None

@@ -101,14 +101,10 @@ def number_value(text: str) -> int | float:
             return whole if whole < 2**63 else float(text)
         return float(text)
     except ValueError:
-        return _hexadecimal_float(text)
-
-
-def _hexadecimal_float(text: str) -> float:
-    try:
-        return float.fromhex(text)
-    except OverflowError:
-        return float("inf")
+        try:
+            return float.fromhex(text)
+        except OverflowError:
+            return float("inf")
 
 
 def _word(source: str, match: re.Match[str], line: int, column: int) -> Token:
