@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
-from moonbox.adapters.base import Adapter, aanswer, aanswer_all, answer, answer_all
-from moonbox.adapters.base import Tokens as Tokens
+from moonbox.adapters.base import Adapter, Tokens, aanswer, aanswer_all, answer, answer_all
 from moonbox.codemode.definitions import portable_value
 from moonbox.errors import UsageError
 from moonbox.runs.calls import run_to_end
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 
     from moonbox.adapters.base import ModelCall
     from moonbox.codemode.mode import Reply
+
+__all__ = ["Collector", "Dialect", "ModelAdapter", "Outcome", "Tokens"]
 
 CallT = TypeVar("CallT")
 MessageT = TypeVar("MessageT")
