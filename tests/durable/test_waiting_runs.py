@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import Sandbox, tool
+from moonbox import Limits, Sandbox, tool
 from moonbox.durable.questions import Questions
 from moonbox.durable.store import open_journal
 from moonbox.errors import ClosedError, UsageError
@@ -115,7 +116,8 @@ def test_a_run_that_waits_for_a_person_holds_nothing(
 ) -> None:
     journal = str(tmp_path / "state.db") if place == "sqlite" else request.getfixturevalue("postgres")
     with Sandbox([one, pay], journal=journal) as box:
-        handle = box.repl().submit("return {tools.one(), pcall(tools.pay, {cents = 5})}", labels={"case": kind})
+        script = "return {tools.one(), pcall(tools.pay, {cents = 5})}"
+        handle = box.repl(limits=Limits(timeout=None)).submit(script, labels={"case": kind})
         wait_until(lambda: handle.status() == "sleeping" and box.workers.in_use == 0)
         known = next(each for each in box.journal.runs() if each.id == handle.run_id)
         assert known.state == "waiting"
@@ -176,3 +178,44 @@ def test_a_repl_whose_run_sleeps_is_not_restored(impatient: None, tmp_path: Path
         wait_until(lambda: handle.status() == "sleeping")
         with pytest.raises(UsageError, match="has not ended; continue it with resume"):
             other.restore(repl.id)
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_run_sleeps_soon_after_a_person_has_answered(mode: str, impatient: None, tmp_path: Path) -> None:
+    """The answer wakes it once, and a replay that comes to a wait ends it in time."""
+    with Sandbox([pay], journal=tmp_path / "state.db", approve=lambda call: call.allow(by="bob")) as box:
+        script = "local paid = tools.pay{cents = 5} sleep(1.2) return paid"
+        started = time.monotonic()
+        run = box.run(script) if mode == "sync" else asyncio.run(box.arun(script))
+        assert (run.value, time.monotonic() - started < 15) == (5, True)
+        assert box.journal.watch.runs == set()
+
+
+def test_an_answer_that_comes_while_a_run_falls_asleep_wakes_it(
+    impatient: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with Sandbox([pay], journal=tmp_path / "state.db") as box:
+        fall_asleep = box.journal.fall_asleep
+
+        def answered_then(*given: Any) -> float:
+            until = fall_asleep(*given)
+            (question,) = Questions(box.journal.backend).pending()
+            Questions(box.journal.backend).answer(question.id, {"kind": "allow", "by": "ann"})
+            wait_until(lambda: box.journal.watch._early)  # the answer is told before anything waits for it
+            return until
+
+        monkeypatch.setattr(box.journal, "fall_asleep", answered_then)
+        assert box.repl().submit("return tools.pay{cents = 5}").wait(60).value == 5
+
+
+def test_a_wake_up_of_many_takes_few_threads(impatient: None, tmp_path: Path) -> None:
+    """Runs whose Repls stay open, too: they share the workers."""
+    with Sandbox([one], journal=tmp_path / "state.db", max_workers=8) as box:
+        at, before = time.time() + 4, threading.active_count()
+        handles = [box.repl().submit(f"sleep_until({at}) return tools.one()") for _ in range(120)]
+        most = 0
+        for handle in handles:
+            wait_until(handle._future.done)
+            most = max(most, threading.active_count() - before)
+        assert [handle.wait(1).value for handle in handles] == [1] * 120
+        assert most < 60

@@ -15,6 +15,8 @@ import pytest
 
 from moonbox.durable.backends import PostgresBackend, SqliteBackend
 from moonbox.durable.store import Journal
+from tests.durable.crashing import new_database
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,14 +144,14 @@ class PostgresFaults(Faults):
     def __init__(self, server: Server) -> None:
         super().__init__()
         self._server = server
-        options = "options=-c%20lock_timeout%3D300"
-        self._backend = PostgresBackend(f"{server.url}?{options}")
+        self._url = new_database(server.url)
+        self._backend = PostgresBackend(f"{self._url}?options=-c%20lock_timeout%3D300")
         self.journal = Journal(self._backend, wait=PATIENT)
 
     def _connect(self, **options: Any) -> Any:
         import psycopg
 
-        return psycopg.connect(self._server.url, autocommit=True, **options)
+        return psycopg.connect(self._url, autocommit=True, **options)
 
     def _lock(self) -> None:
         other = self._connect()
@@ -200,6 +202,11 @@ class PostgresFaults(Faults):
                 other.execute("SET default_transaction_read_only = off")
                 other.execute(f"ALTER SYSTEM SET default_transaction_read_only = {state}")
                 other.execute("SELECT pg_reload_conf()")
+            wait_until(lambda: shown() == state)  # the server has told all its processes
+
+        def shown() -> str:
+            with self._connect() as other:
+                return str(other.execute("SHOW default_transaction_read_only").fetchone()[0])
 
         switch("on")
         self._ends.append(lambda: switch("off"))

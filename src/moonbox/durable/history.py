@@ -9,6 +9,7 @@ import math
 from contextlib import contextmanager
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
+from weakref import proxy
 
 from moonbox.durable.compaction import dead_runs, predefined_names
 from moonbox.durable.journaling import ReplJournal, RunJournal
@@ -52,7 +53,7 @@ class ReplHistory:
     """The run that waits and has given its worker back."""
 
     def __init__(self, runner: Runner, journal: Journal) -> None:
-        self._runner = runner
+        self._runner: Runner = proxy(runner)  # no cycle keeps a Repl that was dropped
         self._journal = journal
         self._worker = runner.worker
 
@@ -100,7 +101,7 @@ class ReplHistory:
     def hurry(self) -> None:
         """The Repl is being closed: nothing waits for the database any more, and no run for its time."""
         if self.journal is not None:
-            self.journal.hurry.set()
+            self.journal.hurries = True
         if self.sleeping is not None:
             self.sleeping.leave()
 
@@ -120,6 +121,11 @@ class ReplHistory:
         """Another process may use the Repl."""
         if self.journal is not None:
             self.journal.release()
+
+    def drop(self) -> None:
+        """The same, without waiting for anything."""
+        if self.journal is not None and not self.journal.released:
+            self._journal.release_late(self.journal.held)
 
     # Running again
 
@@ -187,7 +193,7 @@ class ReplHistory:
             return 0
         runner.number = runs[-1].begin.number if runs else runner.number
         store = self._journal
-        dropped = store.patiently(lambda: store.drop(journal.held, dead, resets=math.isinf(before)), journal.hurry)
+        dropped = store.patiently(lambda: store.drop(journal.held, dead, resets=math.isinf(before)), journal)
         journal.recorded_runs()
         return dropped
 
@@ -196,39 +202,43 @@ class ReplHistory:
         journal, record, due = self.journal, execution.record, execution.wakes_at
         assert journal is not None and record.journal is not None
         until = _NEVER if due is None else time() + due - monotonic()
-        record.intents = None  # a call that waits for a person has not ended
+        record.intents, record.clock.worker = None, None  # a call that waits for a person has not ended
         execution.host_gone = True  # what scripts had defined is in the journal
         execution.ledger.leave_all()
         self._worker.sleep()
         self._worker.asleep = True  # also where no earlier run has defined anything
         record.journal.put(record.journal.take())
         watch = self._journal.watch
-        watch.runs.add(record.id)
-        until = journal.fall_asleep(record.id, until, execution.people)
-        if self.leaves:
-            watch.runs.discard(record.id)
-            raise Asleep(f"run {record.id} sleeps")
-        self.sleeping = Sleeping(watch, record.id, until)
-        return self.sleeping
+        watch.expect(record.id)
+        sleep = Sleeping(watch, record, execution.options)
+        try:
+            sleep.until = journal.fall_asleep(record.id, until, execution.people)
+            if self.leaves:
+                raise Asleep(f"run {record.id} sleeps")
+        except BaseException:
+            sleep.leave()
+            raise
+        self.sleeping = sleep
+        return sleep
 
-    def rise(self, slept: Execution) -> tuple[Link, Execution] | None:
+    def rise(self, sleep: Sleeping) -> tuple[Link, Execution] | None:
         """A run that has slept, begun again; None where another process is running it, or no worker is free."""
-        journal, record = self.journal, slept.record
-        assert journal is not None and record.journal is not None and self.sleeping is not None
-        with self._journal.watch.rising:
+        journal, record = self.journal, sleep.record
+        assert journal is not None and record.journal is not None
+        with sleep.rising():
             try:
                 runs = journal.recorded_runs()
                 place = [run.begin.run for run in runs].index(record.id)
                 link = self._rebuild(runs[:place])
             except (InUse, PoolTimeout):
                 journal.release()
-                self.sleeping.until = time() + _AGAIN
+                sleep.until = time() + _AGAIN
                 return None
             if runs[place].end is None:
                 journal.begin_again(record.id)
             self.sleeping = None
-            self._journal.watch.runs.discard(record.id)
-            again = self._begin_again(link, runs[place], record.journal.decisions, slept.options)
+            self._journal.watch.risen(record.id)
+            again = self._begin_again(link, runs[place], record.journal.decisions, sleep.options)
         again.record.continue_output(record)
         return link, again
 

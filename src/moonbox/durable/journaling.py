@@ -72,7 +72,7 @@ class ReplJournal:
         """The run of which something could not be written, and so not its end."""
         self.resumed = ""
         """The run that was begun again, until it comes further than before."""
-        self.hurry = threading.Event()
+        self.hurries = False
         """Nothing waits for a database that is away: the run is being stopped, or the Repl closed."""
         self._mark: object = None
         self._tools: tuple[str, set[str]] = ("", set())  # of a run: those that the index has
@@ -85,7 +85,7 @@ class ReplJournal:
         """
         with self._lock:
             try:
-                self.journal.patiently(lambda: self._append(run, records), self.hurry, clock)
+                self.journal.patiently(lambda: self._append(run, records), self, clock)
             except KeyboardInterrupt:  # whether it was written is not known
                 self._append(run, records)
                 self.seq += 1
@@ -94,16 +94,16 @@ class ReplJournal:
 
     def begin_again(self, run: str) -> None:
         """A run that was cut off, or slept, goes on."""
-        self.journal.patiently(lambda: self.journal.awake(run), self.hurry)
+        self.journal.patiently(lambda: self.journal.awake(run), self)
         self.resumed = run
 
     def comes_further(self) -> None:
         run, self.resumed = self.resumed, ""
-        self.journal.patiently(lambda: self.journal.comes_further(run), self.hurry)
+        self.journal.patiently(lambda: self.journal.comes_further(run), self)
 
     def fall_asleep(self, run: str, until: float, questions: int) -> float:
         """Release the Repl while its run waits; when the run goes on."""
-        moment = self.journal.patiently(lambda: self.journal.fall_asleep(self.held, run, until, questions), self.hurry)
+        moment = self.journal.patiently(lambda: self.journal.fall_asleep(self.held, run, until, questions), self)
         self.released = True
         return moment
 
@@ -162,7 +162,7 @@ class ReplJournal:
 
     def wake(self) -> list[RecordedRun]:
         """The runs since the last reset. The one that was not written to its end is given up: its caller knows."""
-        self.hurry.clear()
+        self.hurries = False
         runs = self.recorded_runs()
         if runs and runs[-1].end is None and runs[-1].begin.run == self.failed:
             runs[-1].end = self.abandon(self.failed)
@@ -178,9 +178,9 @@ class ReplJournal:
     def recorded_runs(self) -> list[RecordedRun]:
         """The runs since the Repl was last reset. One that was released is taken again: another may have used it."""
         if self.released:
-            self.held = self.journal.patiently(lambda: self.journal.take(self.held.repl), self.hurry)
+            self.held = self.journal.patiently(lambda: self.journal.take(self.held.repl), self)
             self.released = False
-        events = self.journal.patiently(lambda: self.journal.read(self.held.repl), self.hurry)
+        events = self.journal.patiently(lambda: self.journal.read(self.held.repl), self)
         self.seq, self.environment, self._mark = len(events), None, None
         for record in (record for records in events for record in records):
             if isinstance(record, Environment):
@@ -219,7 +219,7 @@ class RunJournal:
         self._begun = recorded is not None  # something of it is on file
         self._digest = blake2b(digest_size=16)
         self.replaying = recorded is not None
-        repl.hurry.clear()
+        repl.hurries = False
 
     # Taking down
 
@@ -350,7 +350,7 @@ class RunJournal:
 
     def stop_waiting(self) -> None:
         """The run is being stopped."""
-        self._repl.hurry.set()
+        self._repl.hurries = True
 
     def finish(self, run: Run, *, lost: bool) -> bool:
         """The run is over: write its end, or compare it with the recorded one. Whether it was a repetition."""

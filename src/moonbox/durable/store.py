@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from moonbox.durable.backends import Backend, Transaction
     from moonbox.durable.index import KnownRun
+    from moonbox.durable.journaling import ReplJournal
     from moonbox.runs.record import RunClock
 
 T = TypeVar("T")
@@ -78,26 +79,29 @@ class Journal:
         self._lock = threading.Lock()
         self.watch = Watch(backend)
 
-    def patiently(
-        self, work: Callable[[], T], hurry: threading.Event | None = None, clock: RunClock | None = None
-    ) -> T:
-        """Do it, and where the database is away try again for a while, with the clock stopped; `hurry` ends the wait.
+    def patiently(self, work: Callable[[], T], repl: ReplJournal | None = None, clock: RunClock | None = None) -> T:
+        """Do it, and where the database is away try again for a while, with the clock stopped, unless `repl` hurries.
 
         What is done must be safe to repeat: whether it took effect is not known when a connection is lost.
         """
-        hurry = hurry or self._closing
         deadline, pause = monotonic() + self.wait, _FIRST_PAUSE
+
+        def gives_up() -> bool:
+            return monotonic() >= deadline or self._closing.is_set() or (repl is not None and repl.hurries)
+
         with ExitStack() as stopped:
             while True:
                 try:
                     return work()
                 except JournalError as problem:
-                    if not problem.passing or monotonic() >= deadline or hurry.is_set():
+                    if not problem.passing or gives_up():
                         raise
                 if clock is not None:
                     stopped.enter_context(clock.standing_still())
                     clock = None
-                hurry.wait(min(pause, max(0.0, deadline - monotonic())))
+                again = monotonic() + pause
+                while monotonic() < again and not gives_up():
+                    self._closing.wait(_FIRST_PAUSE)
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
     # Leases
@@ -139,9 +143,13 @@ class Journal:
 
     def release(self, held: Held) -> None:
         """Let others take the Repl: now, or when the database is there again."""
-        self._unreleased.add(held)
+        self.release_late(held)
         with suppress(JournalError):
             self._release_late()
+
+    def release_late(self, held: Held) -> None:
+        """Let others take the Repl, at the next use of the journal or renewal of leases."""
+        self._unreleased.add(held)
 
     def _release_late(self) -> None:
         for held in tuple(self._unreleased):

@@ -31,7 +31,6 @@ from moonbox.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
-    from threading import Event
 
     from moonbox.audit.records import Call, CallStatus, Run
     from moonbox.durable.recorded import Decisions
@@ -197,7 +196,7 @@ class MemoryEvents:
     def __init__(self, events: list[list[Record]]) -> None:
         self.events = events
 
-    def patiently(self, work: Callable[[], T], hurry: Event | None = None, clock: RunClock | None = None) -> T:
+    def patiently(self, work: Callable[[], T], repl: Any = None, clock: RunClock | None = None) -> T:
         return work()
 
     def append(self, held: Held, seq: int, run: str, records: list[Record], tools: Collection[str] = ()) -> None:

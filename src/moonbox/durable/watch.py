@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
 from itertools import count
 from time import time
 from typing import TYPE_CHECKING
 
 from moonbox.errors import ClosedError, JournalError, MoonboxError
+from moonbox.runs.slots import Slots
 from moonbox.threads import Signal, soon
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
 
     from moonbox.durable.backends import Backend, Listener
+    from moonbox.runs.options import RunOptions
+    from moonbox.runs.record import RunRecord
 
     Ready = Callable[[], object]
 
@@ -44,11 +49,15 @@ class Watch:
         self._told: Ready | None = None
         self.runs: set[str] = set()
         """Runs that sleep in this process, which wakes them."""
-        self.rising = threading.BoundedSemaphore(_MOST_AT_ONCE)
+        self._early: set[str] = set()  # of them: those that were answered before anything waited for them
+        self._seen: set[str] = set()  # questions that the latest look has found answered
+        self.rising = Slots(_MOST_AT_ONCE)
 
     def add(self, run: str, until: float, ready: Ready) -> int:
         """Call `ready` from the watching thread: then, or when a question of that run was answered."""
         with self._lock:
+            if run in self._early:
+                until = 0.0
             number = next(self._numbers)
             self._known[number] = run, ready
             self._of_runs.setdefault(run, set()).add(number)
@@ -77,6 +86,18 @@ class Watch:
             if len(self._heap) > 2 * len(self._known) + 64:
                 self._heap = [each for each in self._heap if each[1] in self._known]
                 heapify(self._heap)
+
+    def expect(self, run: str) -> None:
+        """The run falls asleep, and `add` follows: answers are heard from now on."""
+        with self._lock:
+            self.runs.add(run)
+            self._start()
+
+    def risen(self, run: str) -> None:
+        """The run no longer sleeps here."""
+        with self._lock:
+            self.runs.discard(run)
+            self._early.discard(run)
 
     def close(self) -> None:
         with self._lock:
@@ -108,14 +129,18 @@ class Watch:
             for run in answered:
                 with self._lock:
                     found = [self._take(number) for number in tuple(self._of_runs.get(run, ()))]
+                    if not found and run in self.runs:
+                        self._early.add(run)
                 for ready in filter(None, found):
                     ready()
         listener.close()
 
     def _backend_answered(self, since: float) -> list[str]:
+        """The runs whose questions were answered, and found answered by no look before."""
         with self._backend.reading() as db:
-            rows = db.rows("SELECT run FROM questions WHERE answered > ?", (since - _OVERLAP,))
-        return [str(run) for (run,) in rows]
+            rows = db.rows("SELECT id, run FROM questions WHERE answered > ?", (since - _OVERLAP,))
+        seen, self._seen = self._seen, {str(id) for id, _ in rows}
+        return [str(run) for id, run in rows if id not in seen]
 
     def _due(self, now: float) -> list[Ready]:
         due = []
@@ -137,9 +162,12 @@ class Watch:
 class Sleeping:
     """A run that has given its worker back, until a time or an answer."""
 
-    def __init__(self, watch: Watch, run: str, until: float) -> None:
-        self.until = until
-        self.run = run
+    __slots__ = ("_left", "_ready", "_watch", "options", "record", "until")
+
+    def __init__(self, watch: Watch, record: RunRecord, options: RunOptions) -> None:
+        self.record = record
+        self.options = options
+        self.until = 0.0
         self._watch = watch
         self._left = False
         self._ready: Ready | None = None
@@ -152,7 +180,9 @@ class Sleeping:
             signal.take()
         finally:
             self._watch.remove(number)
-        self._check()
+        turn = self._turn()
+        if turn is not None:
+            self._watch.rising.wait(turn)
 
     async def passed(self) -> None:
         """The same, awaited."""
@@ -173,24 +203,41 @@ class Sleeping:
             raise
         finally:
             self._watch.remove(number)
-        self._check()
+        turn = self._turn()
+        if turn is not None:
+            await self._watch.rising.await_turn(turn)
+
+    @contextmanager
+    def rising(self) -> Iterator[None]:
+        """The run goes on; then the next one may."""
+        try:
+            yield
+        finally:
+            self._watch.rising.leave()
 
     def leave(self) -> None:
         """Nothing of this process waits for the run any more; it stays asleep in the journal."""
         self._left = True
+        self._watch.risen(self.record.id)
         if self._ready is not None:
             self._ready()
 
     def _begin(self, ready: Ready) -> int:
         self._ready = ready
-        number = self._watch.add(self.run, self.until, ready)
+        number = self._watch.add(self.record.id, self.until, ready)
         if self._left:
             ready()
         return number
 
+    def _turn(self) -> Future[None] | None:
+        """What is to be waited for before the run goes on."""
+        self._ready = None
+        self._check()
+        return self._watch.rising.enter()
+
     def _check(self) -> None:
         if self._left:
             raise ClosedError(
-                f"the Repl was closed while run {self.run} waits; "
+                f"the Repl was closed while run {self.record.id} waits; "
                 "it goes on in a process that has the journal with recover=True, or with resume"
             )

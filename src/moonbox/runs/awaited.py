@@ -59,6 +59,7 @@ class AwaitingExecutor:
         await asyncio.sleep(seconds)
 
     async def ask(self, approve: Callable[[ToolCall], Any], call: ToolCall, entry: CallEntry) -> Any:
+        self._wake()  # the run may give its worker back while it waits for a person
         return await asked(approve, call, self._threads.submit)
 
     async def wait(self, slots: Slots, turn: Future[None], entry: CallEntry) -> None:

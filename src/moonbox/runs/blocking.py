@@ -80,6 +80,7 @@ class BlockingExecutor:
             stop.wait(seconds)
 
     async def ask(self, approve: Callable[[ToolCall], Any], call: ToolCall, entry: CallEntry) -> Any:
+        self._wake()  # the run may give its worker back while it waits for a person
         answer = approve(call)
         return self._result(answer, entry, None) if _is_awaitable(answer) else answer
 
@@ -307,8 +308,8 @@ class BlockingDriver:
         if execution.interrupting:
             link.interrupt(execution.record.number, execution.interrupting)
             execution.interrupting = 0
+        data = execution.outgoing()  # in a replay, the script may begin to wait with it
         deadline = execution.deadline()
-        data = execution.outgoing()
         journal = execution.record.journal
         until = deadline if journal is None else journal.sooner(deadline)
         if execution.starting:  # a replay has come to calls that are to be made

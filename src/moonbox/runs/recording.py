@@ -97,8 +97,11 @@ class RunRecorder(Protocol):
 class Sleep(Protocol):
     """A run that has given its worker back, until a time or an answer. See `durable.watch`."""
 
+    record: RunRecord
+
     def wait(self) -> None: ...
     async def passed(self) -> None: ...
+    def leave(self) -> None: ...
 
 
 class History(Protocol):
@@ -129,7 +132,7 @@ class History(Protocol):
     def sleep(self, execution: Execution) -> Sleep:
         """Give the worker back for a run that waits for a time or for people."""
 
-    def rise(self, slept: Execution) -> tuple[Link, Execution] | None:
+    def rise(self, sleep: Any) -> tuple[Link, Execution] | None:
         """That run, begun again in another worker; None where another process is running it."""
 
     async def ask(self, call: ToolCall) -> Decision:

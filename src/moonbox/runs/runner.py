@@ -10,7 +10,6 @@ for each of them, and for runs of the journal that are run again.
 
 from __future__ import annotations
 
-from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +95,7 @@ class Runner:
         self.media = MediaStore()
         self._before_write = before_write
         self.allowances = Allowances()
-        self._sources: deque[tuple[int, str]] = deque(maxlen=_KEPT_SOURCES)
+        self._sources: list[tuple[int, str]] = []  # the latest
 
     # From the script to the record
 
@@ -114,7 +113,9 @@ class Runner:
                 if execution.moving:
                     link, execution = self.recorded().move(execution)
                 elif execution.sleeping:
-                    link, execution = self._sleep(execution)
+                    sleep = self.recorded().sleep(execution)
+                    execution = None
+                    link, execution = self._until_risen(sleep)
             return self.finish(execution)
         except BaseException as problem:
             self.give_up(execution, problem)
@@ -144,7 +145,10 @@ class Runner:
                 if execution.moving:
                     link, execution = await unbroken(partial(self.recorded().move, execution))
                 elif execution.sleeping:
-                    link, execution = await self._asleep(execution)
+                    sleep = await unbroken(partial(self.recorded().sleep, execution))
+                    execution = None  # nothing but the record is kept while it sleeps
+                    del link
+                    link, execution = await self._auntil_risen(sleep)
             if execution.record.journal is None:
                 return self.finish(execution)
             return await self._afinish(execution, execution.record.journal)
@@ -154,26 +158,36 @@ class Runner:
         finally:
             self.turns.leave()
 
-    def _sleep(self, execution: Execution) -> tuple[Link, Execution]:
+    def _until_risen(self, sleep: Sleep) -> tuple[Link, Execution]:
         """The run, begun again when its wait is over. No worker is held until then."""
-        history = self.recorded()
-        sleep = history.sleep(execution)
-        while True:
-            sleep.wait()
-            if (again := history.rise(execution)) is not None:
-                return again
+        try:
+            while True:
+                sleep.wait()
+                if (again := self.recorded().rise(sleep)) is not None:
+                    return again
+        except BaseException as problem:
+            self._give_up_asleep(sleep, problem)
+            raise
 
-    async def _asleep(self, execution: Execution) -> tuple[Link, Execution]:
+    async def _auntil_risen(self, sleep: Sleep) -> tuple[Link, Execution]:
         """The same, awaited: no thread is held either."""
         from moonbox.threads import unbroken
 
-        history = self.recorded()
-        sleep: Sleep = await unbroken(partial(history.sleep, execution))
-        while True:
-            await sleep.passed()
-            again: tuple[Link, Execution] | None = await unbroken(partial(history.rise, execution))
-            if again is not None:
-                return again
+        try:
+            while True:
+                await sleep.passed()
+                again: tuple[Link, Execution] | None = await unbroken(partial(self.recorded().rise, sleep))
+                if again is not None:
+                    return again
+        except BaseException as problem:
+            self._give_up_asleep(sleep, problem)
+            raise
+
+    def _give_up_asleep(self, sleep: Sleep, problem: BaseException) -> None:
+        sleep.leave()
+        execution = Execution(sleep.record, sources=self._sources)
+        execution.host_gone = True  # what scripts had defined is in the journal
+        self.give_up(execution, problem)
 
     def start(self, source: str, options: RunOptions, repl: object) -> Run | Pause:
         """Run until the script has made calls, or to its end. A Pause leaves them to the caller, and holds the Repl."""
@@ -212,7 +226,7 @@ class Runner:
             raise not_a_script(source)
         settings, services, worker = self.settings, self.services, self.worker
         number = self.number = self.number + 1
-        self._sources.append((number, source))
+        self._sources = [*self._sources[1 - _KEPT_SOURCES :], (number, source)]
         repeats = recorded is not None and recorded.repeats
         limits, calls = options.get("limits") or settings.limits, self.calls
         if calls is None or (calls.limits is not limits and calls.limits != limits):

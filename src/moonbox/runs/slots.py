@@ -21,7 +21,7 @@ class Slots:
     def __init__(self, most: int = 1) -> None:
         self.most = most
         self._free = most
-        self._waiting: deque[Future[None]] = deque()
+        self._waiting: deque[Future[None]] | None = None  # made for the first that waits
         self._lock = threading.Lock()
 
     def enter(self) -> Future[None] | None:
@@ -32,6 +32,8 @@ class Slots:
                 return None
             from concurrent.futures import Future
 
+            if self._waiting is None:
+                self._waiting = deque()
             self._waiting.append(Future())
             return self._waiting[-1]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from moonbox.errors import ClosedError
 
@@ -23,7 +24,7 @@ class Background:
         self.run_id = run_id
         self.progress: Progress | None = None
         """How far the script said that it is, with `progress(done, total, text)`."""
-        self._history = repl._history
+        self._repl = ref(repl)  # a handle that is kept for its Run keeps no worker
         self._reported = options.get("on_progress")
         given: RunOptions = {**options, "on_progress": self._advance, "run_id": run_id}
         self._future: Future[Run] = repl.in_background(lambda: repl.arun(source, **given))
@@ -34,8 +35,9 @@ class Background:
     def status(self) -> str:
         """`running`, `sleeping`, `ok`, `cancelled`, or the kind of the error that it ended with."""
         if not self._future.done():
-            sleeping = None if self._history is None else self._history.sleeping
-            return "sleeping" if sleeping is not None and sleeping.run == self.run_id else "running"
+            repl = self._repl()
+            sleeping = None if repl is None or repl._history is None else repl._history.sleeping
+            return "sleeping" if sleeping is not None and sleeping.record.id == self.run_id else "running"
         if self._future.cancelled():
             return "cancelled"
         problem = self._future.exception()

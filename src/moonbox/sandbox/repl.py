@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.background import Background
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.worker.jail import Layer
+    from moonbox.worker.link import Link
 
 
 class Repl(Closing):
@@ -228,9 +229,9 @@ class Repl(Closing):
         Nothing happens, and the result is False, where the Repl is in use or was used in the last `idle_for` seconds.
         """
         worker = self._runner.worker
-        if worker.link is None or self._turns.closed or self._turns.end_pause or not self._turns.idle:
-            return False
         history = self.history  # raises where there is none
+        if self.idle_worker is None:
+            return False
         with self._turns.taken():
             if worker.link is None or worker.link.idle_seconds() < idle_for:
                 return False
@@ -282,6 +283,12 @@ class Repl(Closing):
         return not self._turns.idle
 
     @property
+    def idle_worker(self) -> Link | None:
+        """The worker that it holds while no run needs it."""
+        turns = self._turns
+        return None if turns.closed or turns.end_pause or not turns.idle else self._runner.worker.link
+
+    @property
     def worker_pid(self) -> int | None:
         """The worker's process id; None before the first run and with isolation="inline"."""
         return None if (link := self._runner.worker.link) is None else link.pid
@@ -313,6 +320,15 @@ class Repl(Closing):
                     if (end_pause := self._turns.end_pause) is not None:
                         end_pause()
             repls.known.discard(self)
+
+    def __del__(self) -> None:
+        """One that was dropped and not closed gives its worker up when another Repl needs it."""
+        with suppress(AttributeError):  # it was not complete
+            if not self._turns.closed:
+                if self._runner.worker.link is not None:
+                    self._sandbox._repls.dropped.append(self._runner.worker)
+                if self._history is not None:
+                    self._history.drop()
 
     def __enter__(self) -> Self:
         with self._turns.taken():

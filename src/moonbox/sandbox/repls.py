@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from weakref import WeakSet
@@ -14,22 +15,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from moonbox.cluster.membership import Membership
+    from moonbox.runs.held_worker import HeldWorker
     from moonbox.runs.slots import Turns
     from moonbox.sandbox.repl import Repl
     from moonbox.worker.pool import Pool
 
 _LONGEST_PAUSE = 5.0
+_SHORTEST_PAUSE = 0.02
 
 
 class Repls:
     """The Repls of a Sandbox that are alive. It does not hold the Sandbox."""
 
-    def __init__(self, pool: Pool, cluster: Membership | None) -> None:
+    def __init__(self, pool: Pool, cluster: Membership | None, *, can_sleep: bool) -> None:
         self.known: WeakSet[Repl] = WeakSet()
         self._pool = pool
         self._stopped: set[Turns] = set()  # of closed Repls whose last run has not ended
         self._close_records: Callable[[], object] | None = None
         self._cluster = cluster
+        self.dropped: deque[HeldWorker] = deque()
+        """Of Repls that were dropped, and not closed."""
+        self._can_sleep = can_sleep
+        self._is_sharing = False
+        pool.on_full = self._make_room
 
     def __call__(self) -> dict[str, dict[str, float]]:
         """Figures for metrics of the Sandbox and for operators of its cluster; none after the Sandbox was closed."""
@@ -64,6 +72,28 @@ class Repls:
         self._close_records = close
         if not self._stopped:
             close()
+
+    def _make_room(self) -> None:
+        """Called under the pool's lock."""
+        if (self._can_sleep or self.dropped) and not self._is_sharing:
+            self._is_sharing = True
+            threading.Thread(target=self._share, name="moonbox-sleep", daemon=True).start()
+
+    def _share(self) -> None:
+        """While a request for a worker waits: put those that have been idle longest to sleep."""
+        while self._is_sharing:
+            began, waiting = time.monotonic(), self._pool.counts().waiting
+            while self.dropped:
+                self.dropped.pop().close(idle=False)
+            repls = self.living() if self._can_sleep else []
+            idle = [(link.idle_seconds(), repl) for repl in repls if (link := repl.idle_worker) is not None]
+            for _, repl in sorted(idle, key=lambda each: -each[0])[:waiting]:
+                with suppress(MoonboxError):  # closed, or its journal is away
+                    repl.sleep()
+            time.sleep(max(_SHORTEST_PAUSE, 4 * (time.monotonic() - began)))
+            with self._pool.lock:
+                waits = self._pool.counts().waiting > 0 and not self._pool.closed
+                self._is_sharing = waits and (self._can_sleep or bool(self.dropped))
 
     def put_to_sleep(self, idle_seconds: float) -> None:
         """Start a thread that does it for those which have been idle for so long."""

@@ -115,7 +115,7 @@ class Sandbox(Closing):
         """Whether it was closed."""
         self._repl_class: type[Repl] | None = None
         journal, self._zygote = open_parts(options, settings, services)
-        self._repls = Repls(services.pool, services.cluster)
+        self._repls = Repls(services.pool, services.cluster, can_sleep=journal is not None)
         if options.metrics is not None:
             options.metrics.watch(self._repls)
         if services.cluster is not None:

@@ -15,7 +15,7 @@ from moonbox.threads import in_thread, own_thread
 from moonbox.worker.sources import check_layers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
     from concurrent.futures import Future
 
     from moonbox.worker.link import Link
@@ -55,9 +55,10 @@ class Pool:
         self._require = require  # layers of the jail that each worker must have
         self._want_spares = spares
         self._most = most
-        self._lock = threading.RLock()  # guards everything below
-        self._freed = threading.Condition(self._lock)  # a worker may be available, or the pool was closed
-        self._wakeup = threading.Condition(self._lock)  # the background thread has something to do
+        self.lock = threading.RLock()
+        """Guards everything below."""
+        self._freed = threading.Condition(self.lock)  # a worker may be available, or the pool was closed
+        self._wakeup = threading.Condition(self.lock)  # the background thread has something to do
         self._awaiting: set[Future[None]] = set()  # the same as `_freed`, for event loops
         self._spares: deque[Link] = deque()
         self._out: set[Link] = set()  # handed out
@@ -66,14 +67,17 @@ class Pool:
         self._live = 0  # handed out, spare, or being started
         self._some_awake = False  # some of those handed out may not be frozen
         self.closed = False
+        self.on_full: Callable[[], object] = lambda: None
+        """Called when a request for a worker begins to wait."""
         self._maintainer: threading.Thread | None = None
 
     def checkout(self, timeout: float | None) -> Link:
         """A worker for one Repl. Waits while `most` are out; PoolTimeout after `timeout` seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while (link := self.try_checkout()) is None:
-            with self._lock:
+            with self.lock:
                 self._waiting += 1
+                self.on_full()
                 try:
                     while not self._is_available():
                         rest = None if deadline is None else deadline - time.monotonic()
@@ -103,20 +107,21 @@ class Pool:
         import asyncio
         from concurrent.futures import Future
 
-        with self._lock:
+        with self.lock:
             if self._is_available():
                 return
             freed: Future[None] = Future()
             self._awaiting.add(freed)
+            self.on_full()
         try:
             await asyncio.wrap_future(freed)
         finally:
-            with self._lock:
+            with self.lock:
                 self._awaiting.discard(freed)
 
     def try_spare(self) -> Link | None:
         """A spare worker if there is one; never blocks."""
-        with self._lock:
+        with self.lock:
             self._check_open()
             while self._spares:
                 link = self._spares.popleft()
@@ -133,7 +138,7 @@ class Pool:
         link = self.try_spare()
         if link is not None:
             return link
-        with self._lock:
+        with self.lock:
             self._check_open()
             if self._live >= self._most and self._retired:
                 self.discard(self._retired.popleft())
@@ -144,7 +149,7 @@ class Pool:
 
     def retire(self, link: Link) -> None:
         """End an idle worker that is no longer needed, a moment later: its end would slow down what runs next."""
-        with self._lock:
+        with self.lock:
             if self._want_spares and self._live < self._most and not self.closed and link in self._out:
                 self._retired.append(link)
                 self._wake_maintainer()
@@ -156,33 +161,33 @@ class Pool:
         if link is None:
             return
         link.close()
-        with self._lock:
+        with self.lock:
             if link in self._out:
                 self._out.discard(link)
                 self._live -= 1
                 self._notify_freed()
 
     def counts(self) -> PoolCounts:
-        with self._lock:
+        with self.lock:
             spare_pids = tuple(link.pid for link in self._spares)
             waiting = self._waiting + len(self._awaiting)
             return PoolCounts(live=self._live, in_use=len(self._out), spare_pids=spare_pids, waiting=waiting)
 
     def prime(self) -> None:
         """Start a spare now; raises what prevents it."""
-        with self._lock:
+        with self.lock:
             self._check_open()
             self._live += 1
         self._start(out=False)
 
     def warm(self) -> None:
         """Begin to start spares in the background."""
-        with self._lock:
+        with self.lock:
             if self._wants_spare():
                 self._wake_maintainer()
 
     def close(self) -> None:
-        with self._lock:
+        with self.lock:
             if self.closed:
                 return
             self.closed = True
@@ -229,12 +234,12 @@ class Pool:
             if self._require:
                 check_layers(link, self._require)
         except BaseException:
-            with self._lock:
+            with self.lock:
                 self._live -= 1
                 self._notify_freed()
             raise
         link.on_thaw = self._on_thaw
-        with self._lock:
+        with self.lock:
             if out:
                 self._hand_out(link)
             else:
@@ -251,7 +256,7 @@ class Pool:
 
     def _on_thaw(self) -> None:
         """A frozen worker is used again."""
-        with self._lock:
+        with self.lock:
             if not self._some_awake:
                 self._some_awake = True
                 self._wake_maintainer()
@@ -272,7 +277,7 @@ class Pool:
         """Start spares, end retired workers and freeze idle ones, until the pool is closed."""
         looked = time.monotonic()
         while True:
-            with self._lock:
+            with self.lock:
                 while not (self.closed or self._retired or self._wants_spare()):
                     rest = looked + FREEZE_AFTER - time.monotonic() if self._some_awake else None
                     if rest is not None and rest <= 0:
@@ -281,7 +286,7 @@ class Pool:
                 delay = bool(self._spares) or not self._wants_spare()
             if delay:
                 time.sleep(SPAWN_DELAY)  # let a worker that was just handed out run first
-            with self._lock:
+            with self.lock:
                 if self.closed:
                     return
                 retired, self._retired = self._retired, deque()
@@ -298,12 +303,12 @@ class Pool:
 
     def _freeze_idle(self, before: float) -> None:
         """Freeze the workers that have not been used since then."""
-        with self._lock:
+        with self.lock:
             self._some_awake = False
             links = list(self._out)
         settled = [link.freeze_idle(before) for link in links]
         if not all(settled):
-            with self._lock:
+            with self.lock:
                 self._some_awake = True
 
     def _start_spare(self) -> None:
@@ -311,5 +316,5 @@ class Pool:
             self._start(out=False)
         except (WorkerError, OSError):
             # The next checkout makes its own attempt and reports the error.
-            with self._lock:
+            with self.lock:
                 self._freed.wait_for(lambda: self.closed, _RETRY_AFTER)
