@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from moonbox.errors import WorkerError
 from moonbox.worker import protocol
 from moonbox.worker.control import SocketControl
-from moonbox.worker.encoding import Decoder, FrameReader
+from moonbox.worker.encoding import Decoder, FrameReader, _without_long_texts
 from moonbox.worker.link import Gone, Link
 from moonbox.worker.protocol import HEADER, frame
 from tests.counting import count_calls
@@ -316,3 +316,19 @@ def test_long_texts_are_not_looked_into(payload: bytes, value: Any) -> None:
 def test_what_is_wrong_beside_a_long_text_is_refused(payload: bytes) -> None:
     with pytest.raises(WorkerError):
         Decoder(40, max_depth=8).decode(payload)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "plain, [text] " * 2_000,
+        'a "quoted", text\n' * 2_000,
+        "\\" * 20_001,
+        '\\"' * 10_000,
+        'ends with \\"' + "é" * 20_000,
+    ],
+)
+def test_long_texts_are_left_out_of_what_is_looked_at_before_decoding(text: str) -> None:
+    data = json.dumps([text, 1, {"key": "short"}], ensure_ascii=False).encode()
+    assert json.loads(_without_long_texts(data)) == ["", 1, {"key": "short"}]
+    assert Decoder(100, max_depth=4).decode(data) == [text, 1, {"key": "short"}]

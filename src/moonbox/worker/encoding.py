@@ -99,7 +99,7 @@ class Decoder:
             shapes = bare.translate(_SHAPES)
             decode = _decode_extremes if b"e+111" in shapes or b"1e111" in shapes else _decode
             value = decode(data) if nodes < _MANY else _without_collecting(decode, data)
-            if b"\\" in data and b"\\u0001" in data:
+            if b"\\" in bare and b"\\u0001" in bare:
                 value = _Restorer(self._allow_nan).restore(value)
             if nodes > self._levels and not _is_shallow(bare, self._levels):
                 _check_depth(value, self._levels)
@@ -112,11 +112,13 @@ class Decoder:
 
 def _without_long_texts(data: bytes) -> bytes:
     """JSON without its long texts, as far as these are few: what else there is to look at is then short."""
+    if b"\\" in data:  # every quote that is left begins or ends a text
+        data = data.replace(b"\\\\", b"__").replace(b'\\"', b"__")
     kept, place, after = [], 0, 0
     for _ in range(_MOST_TEXTS):
         begin = data.find(b'"', after) + 1
         end = data.find(b'"', begin) if begin else -1
-        if end < 0 or data.find(b"\\", begin, end) >= 0:
+        if end < 0:
             break
         after = end + 1
         if end - begin >= _LONG_TEXT:
