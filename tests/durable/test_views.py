@@ -12,7 +12,7 @@ from moonbox import Answer, Diverged, Sandbox, tool
 from moonbox.durable import views
 from moonbox.durable.records import Begin, CallsAsked
 from moonbox.errors import UsageError, WorkerError
-from moonbox.runs.inspection import read_inspected
+from moonbox.runs.held_worker import read_inspected
 from tests.runs import error_of
 
 if TYPE_CHECKING:

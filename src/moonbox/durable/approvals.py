@@ -28,8 +28,7 @@ import msgspec
 
 from moonbox.durable.questions import EXPIRED, WITHDRAWN, Questions, comes_through_journal
 from moonbox.errors import Denied, JournalError, UsageError
-from moonbox.runs.allowances import definition_of
-from moonbox.runs.decisions import Decision, effect
+from moonbox.runs.decisions import Decision, definition_of, effect
 from moonbox.runs.options import check_callbacks
 from moonbox.threads import asked, in_thread, own_thread, soon
 from moonbox.values import to_jsonable

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from moonbox.durable.store import Journal
     from moonbox.durable.views import MemoryEvents
     from moonbox.limits import Limits
-    from moonbox.runs.allowances import Allowance
     from moonbox.runs.call_entry import CallEntry
+    from moonbox.runs.decisions import Allowance
     from moonbox.runs.environment import Additions
     from moonbox.runs.record import RunClock, RunRecord, ScriptApproval
     from moonbox.tools.tool import Tool

@@ -30,8 +30,8 @@ from moonbox.values import pack
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from moonbox.runs.allowances import Allowance
     from moonbox.runs.call_entry import CallResult
+    from moonbox.runs.decisions import Allowance
     from moonbox.runs.environment import Additions
     from moonbox.runs.record import ScriptApproval
     from moonbox.tools.toolbox import Toolbox

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct, msgpack
 
 from moonbox.audit.records import CallError  # noqa: TC001 - the decoder needs it
-from moonbox.runs.allowances import Allowance  # noqa: TC001 - as above
+from moonbox.runs.decisions import Allowance  # noqa: TC001 - as above
 from moonbox.runs.record import ScriptApproval  # noqa: TC001 - as above
 
 

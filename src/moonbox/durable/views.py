@@ -23,7 +23,7 @@ from moonbox.durable.recovery import LiveRepl, run_records
 from moonbox.errors import Diverged, UsageError
 from moonbox.runs.call_entry import tool_error
 from moonbox.runs.decisions import Answer
-from moonbox.runs.inspection import inspect
+from moonbox.runs.held_worker import inspect
 from moonbox.threads import unbroken
 from moonbox.values import Packed
 from moonbox.wording import counted
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from moonbox.durable.recovery import Recoveries
     from moonbox.runs.call_entry import CallEntry, CallResult
     from moonbox.runs.execution import Execution
-    from moonbox.runs.inspection import SeenFrame
+    from moonbox.runs.held_worker import SeenFrame
     from moonbox.runs.record import RunClock
     from moonbox.runs.runner import Runner
     from moonbox.worker.link import Link

@@ -7,6 +7,8 @@ from threading import Lock
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from moonbox.audit.records import Call, CallError, CallStatus, Try
 from moonbox.errors import Denied, ToolError
 
@@ -14,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from moonbox.audit.telemetry import CallSpan
-    from moonbox.runs.allowances import Allowance
-    from moonbox.runs.decisions import Answer, Decision, ToolCall
+    from moonbox.runs.decisions import Allowance, Answer, Decision, ToolCall
     from moonbox.runs.recording import RecordedAnswer
     from moonbox.runs.slots import Slots
     from moonbox.values import Packed
@@ -30,18 +31,36 @@ MOST_LEFT = 64
 _LONGEST_NAME, _LONGEST_REASON = 200, 2_000
 
 
-class CallEntry:
+class CallEntry(Struct, eq=False):
     """One call, from its arrival to its answer.
 
     The thread that drives the run changes its status. The thread or task that performs the call fills in the rest.
     """
 
+    id: int
+    """The worker's number for it."""
+    target: str
+    """What it calls: "tools.<path>" or "fn.<name>"."""
+    given: list[Any]
+    """The arguments as the script gave them."""
+    index: int
+    batch: int
+    bytes_in: int
+    failures_before: int = 0
+    """How many calls of the run had failed when it came."""
+    run_id: str = ""
+    tool: str = ""
+    arguments: Any = None
+    """By name: as the script gave them until they are bound, then with defaults; a list if they have no names."""
+    started: float = 0.0
+    received: float = 0.0
     status: CallStatus = "in_flight"
     packed: Packed | None = None
     """The result."""
     error: CallError | None = None
     approval: str | None = None
-    approval_by = approval_reason = ""
+    approval_by: str = ""
+    approval_reason: str = ""
     original_arguments: Any = None
     """The arguments before a person edited them."""
     retry_of: int | None = None
@@ -49,22 +68,22 @@ class CallEntry:
     ended: float | None = None
     deadline: float | None = None
     """On the monotonic clock: when the tool's own timeout passes."""
-    bytes_out = 0
+    bytes_out: int = 0
     cancel: Callable[[], object] | None = None
     """Stops what performs it, where that is possible."""
-    performing = False
+    performing: bool = False
     """A thread or task has begun to perform it."""
-    only_computes = False
+    only_computes: bool = False
     """Its tool needs no thread of its own: see `Tool.thread`."""
-    left = False
+    left: bool = False
     """The run is over, or no longer waits for it: a tool that has not begun does not begin."""
     asked: float | None = None
     """On the monotonic clock: since when it waits for a person whose answer can come through the journal."""
-    obstacle = ""
+    obstacle: str = ""
     """What it waits for before its tool can start."""
     running: RunningCalls | None = None
     """Where it is held by what performs it, until that has ended."""
-    holders = 0
+    holders: int = 0
     """How many hold it there."""
     slots: Slots | None = None
     """It has one of these, which it leaves when its tool has ended."""
@@ -84,36 +103,12 @@ class CallEntry:
     on_answer: Callable[[ToolError | None], object] | None = None
     """Takes the answer of such a question."""
 
-    def __init__(
-        self,
-        call_id: int,
-        target: str,
-        given: list[Any],
-        *,
-        index: int,
-        batch: int,
-        size: int,
-        failures_before: int = 0,
-        run_id: str = "",
-    ) -> None:
-        self.run_id = run_id
-        self.id = call_id
-        """The worker's number for it."""
-        self.target = target
-        """What it calls: "tools.<path>" or "fn.<name>"."""
-        self.given = given
-        """The arguments as the script gave them."""
-        space, _, self.tool = target.partition(".")
+    def __post_init__(self) -> None:
+        space, _, self.tool = self.target.partition(".")
+        given = self.given
         named = space == "tools" and len(given) == 1 and type(given[0]) is dict and set(map(type, given[0])) <= {str}
-        self.arguments: Any = given[0] if named else given
-        """By name: as the script gave them until they are bound, then with defaults; a list if they have no names."""
-        self.index = index
-        self.batch = batch
-        self.failures_before = failures_before
-        """How many calls of the run had failed when it came."""
-        self.started = time()
-        self.received = monotonic()
-        self.bytes_in = size
+        self.arguments = given[0] if named else given
+        self.started, self.received = time(), monotonic()
 
     @property
     def open(self) -> bool:

@@ -17,9 +17,8 @@ from msgspec.structs import replace
 from moonbox.audit.records import Try
 from moonbox.errors import ArgumentError, Denied, JournalError, ToolError, UsageError
 from moonbox.media import ACTIVE_STORE, MediaStore
-from moonbox.runs.allowances import Allowances
 from moonbox.runs.call_entry import call_key, failure, tool_error
-from moonbox.runs.decisions import Answer, Decision, ToolCall
+from moonbox.runs.decisions import Allowances, Answer, Decision, ToolCall
 from moonbox.runs.docs import Docs
 from moonbox.runs.environment import AddedFunction
 from moonbox.runs.media_arguments import with_addresses, with_contents

@@ -114,7 +114,7 @@ class Execution:
 
     def ask(self, question: ToolCall, answered: Callable[[CallEntry, ToolError | None], object]) -> None:
         """Have the driver ask a person whether the script may run, as it performs a call. Nothing is sent before."""
-        entry = self.asking = CallEntry(0, "script", [], index=0, batch=0, size=0, run_id=self.record.id)
+        entry = self.asking = CallEntry(0, "script", [], index=0, batch=0, bytes_in=0, run_id=self.record.id)
         entry.question = question
 
         def take(error: ToolError | None) -> None:

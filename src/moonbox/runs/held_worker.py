@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from msgspec import Meta, Struct, ValidationError, convert
 
 from moonbox.errors import ClosedError, WorkerError
 from moonbox.runs.environment import describe_environment
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from moonbox.limits import Limits
     from moonbox.runs.environment import Additions
+    from moonbox.runs.execution import Execution
     from moonbox.runs.settings import Settings
     from moonbox.tools.toolbox import Toolbox
     from moonbox.worker.encoding import RunReport
@@ -27,6 +30,9 @@ _FRAME_SLACK = 1 << 20
 _ANSWER_SECONDS = 10.0
 _MOST_FINDINGS, _DEEPEST_FINDING = 10_000, 8  # elements of the answer; levels of them
 _MOST_GLOBALS = 200_000  # elements of the answer; the engine names at most 10 000 globals
+_LARGEST_LOOK, _MOST_ELEMENTS = 1 << 20, 200_000  # bytes; elements
+_DEEPEST = 4  # nested lists and tables of a value, thrice
+_Name = Annotated[str, Meta(max_length=2_100)]
 
 
 class Lost(WorkerError):
@@ -178,3 +184,54 @@ def _globals_of(frame: tuple[int, bytes]) -> dict[str, str]:
         raise ValueError("a malformed answer")
     pairs = [(name, kind) for name, kind in data if isinstance(name, str) and isinstance(kind, str)]
     return dict(sorted(pairs))
+
+
+class SeenFrame(Struct, frozen=True, forbid_unknown_fields=True):
+    """A function of a script that has been called and has not returned."""
+
+    function: _Name
+    line: Annotated[int, Meta(ge=-1, lt=1 << 31)]
+    """-1 where it is not known."""
+    own: bool
+    """Whether it belongs to the script of this run; otherwise an earlier run of the Repl has defined it."""
+    locals: Annotated[dict[_Name, Any], Meta(max_length=200)]
+
+
+class Seen(Struct, frozen=True, forbid_unknown_fields=True):
+    """A script at one moment."""
+
+    frames: Annotated[list[SeenFrame], Meta(max_length=64)]
+    """The innermost first."""
+    globals: Annotated[dict[_Name, Any], Meta(max_length=200)]
+
+
+def inspect(link: Link, execution: Execution, call: int) -> Seen:
+    """What the script has that waits for the call with that number of the worker's.
+
+    A worker of Python scripts is of no use after that. Raises WorkerError where the worker does not tell.
+    """
+    deadline = monotonic() + _ANSWER_SECONDS
+    request = protocol.frame(protocol.INSPECT, protocol.LOOK.pack(call, execution.record.number))
+    with link:
+        frame = link.exchange(request, deadline, deadline)
+        while frame is None or frame[0] != protocol.INSPECTED:
+            if frame is not None:  # sent before the request came
+                execution.frame(*frame)
+            elif monotonic() >= deadline:
+                raise WorkerError("the worker did not answer")
+            frame = link.receive(deadline)
+    return read_inspected(frame[1])
+
+
+def read_inspected(payload: bytes) -> Seen:
+    """The payload of an INSPECTED frame."""
+    if not payload:
+        raise WorkerError("the worker cannot tell what the script has")
+    if len(payload) > _LARGEST_LOOK:
+        most = f"at most {_LARGEST_LOOK:,} are allowed"
+        raise WorkerError(f"the worker sent {len(payload):,} bytes about a script; {most}")
+    plain = payload.replace(b"\\u0001", b"\\ufffd")  # marks what JSON lacks elsewhere; here everything is JSON
+    try:
+        return convert(Decoder(2 * _MOST_ELEMENTS, _DEEPEST).decode(plain), Seen)
+    except ValidationError as problem:
+        raise WorkerError(f"the worker sent a malformed description of a script: {problem}") from None

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from moonbox.errors import ScriptError
     from moonbox.runs.calls import CallPath
     from moonbox.runs.decisions import ToolCall
-    from moonbox.runs.intents import Intents
     from moonbox.runs.options import RunOptions
     from moonbox.runs.recording import RunRecorder
+    from moonbox.runs.services import Intents
     from moonbox.worker.encoding import RunReport
     from moonbox.worker.link import Link
 

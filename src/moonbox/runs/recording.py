@@ -8,9 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from moonbox.audit.records import CallError, Run
-    from moonbox.runs.allowances import Allowance
     from moonbox.runs.call_entry import CallEntry, CallResult
-    from moonbox.runs.decisions import Decision, ToolCall
+    from moonbox.runs.decisions import Allowance, Decision, ToolCall
     from moonbox.runs.execution import Execution
     from moonbox.runs.record import RunRecord, ScriptApproval
     from moonbox.values import Packed

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import JournalError, MoonboxError, ScriptError, UsageError, WorkerError
 from moonbox.media import MediaStore
-from moonbox.runs.allowances import Allowances, script_question
 from moonbox.runs.blocking import BlockingDriver
 from moonbox.runs.calls import CallPath
+from moonbox.runs.decisions import Allowances, script_question
 from moonbox.runs.environment import lower_inputs
 from moonbox.runs.execution import Execution
 from moonbox.runs.held_worker import HeldWorker

@@ -309,7 +309,7 @@ def _open_source(
         processes = ProcessSource(config)
         return processes, processes
     if isolation == "inline":
-        from moonbox.worker.inline import InlineSource
+        from moonbox.worker.sources import InlineSource
 
         return InlineSource(config), None
     source: WorkerSource = isolation

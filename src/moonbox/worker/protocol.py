@@ -21,7 +21,7 @@ A frame is one byte of type, four bytes of length (little endian), and the paylo
         DONE        how else a run ended
         DEFINED     [[name, kind], …]
         CHECKED     the same as DONE, of a script that was not run
-        INSPECTED   frames with their locals, and globals; see runs/inspection.py. After it the worker may be of no use
+        INSPECTED   frames with their locals, and globals; see runs/held_worker.py. After it the worker may be of no use
 
 On a second socket the host may send STOP = (run number, reason) at any time; the worker sends nothing there.
 """

@@ -1,4 +1,4 @@
-"""Where workers come from: processes that are forked from a zygote."""
+"""Where workers come from: processes that are forked from a zygote, or threads of this process."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from moonbox.languages.engine import DEFAULT_ENGINE
 from moonbox.native import wanted
 from moonbox.shortage import shortage
 from moonbox.wording import noun
-from moonbox.worker.control import CpuClock, Notes, ZygoteControl, socket_pairs, wait_at_most
+from moonbox.worker.control import CpuClock, Notes, SocketControl, ZygoteControl, socket_pairs, wait_at_most
 from moonbox.worker.zygote import LENGTH, SPAWN
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from moonbox.worker.link import Link
 
@@ -291,14 +291,19 @@ def _cannot_start(problem: OSError, where: str = "") -> WorkerShortage:
 
 def _boot(fd: int, notes: int, engine: dict[str, Any]) -> str:
     """The zygote's program: only the folders of moonbox and of the engine's packages are on its path."""
-    from importlib.util import find_spec
-
-    specs = [find_spec(name) for name in ("moonbox", *engine["packages"])]
-    files = [(spec.submodule_search_locations or [spec.origin or ""])[0] for spec in specs if spec is not None]
-    folders = list(dict.fromkeys(str(file).rpartition(os.sep)[0] for file in files))
+    folders = folders_of(("moonbox", *engine["packages"]))
     options = f"native={wanted()}, engine={engine['name']!r}, program={engine['program']!r}"
     start = f"from moonbox.worker.zygote import main; main({fd}, {notes}, {options})"
     return f"import sys; sys.path[:0] = {folders!r}; {start}"
+
+
+def folders_of(packages: Sequence[str]) -> list[str]:
+    """The folders that these packages are in."""
+    from importlib.util import find_spec
+
+    specs = [find_spec(name) for name in packages]
+    files = [(spec.submodule_search_locations or [spec.origin or ""])[0] for spec in specs if spec is not None]
+    return list(dict.fromkeys(str(file).rpartition(os.sep)[0] for file in files))
 
 
 def _process_clock(pid: int) -> CpuClock | None:
@@ -324,3 +329,64 @@ def check_layers(link: Link, required: Collection[str]) -> None:
     except BaseException:
         link.close()
         raise
+
+
+class InlineSource:
+    """Makes workers that are threads. They cannot be killed: a script that does not stop keeps its thread."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._config = config
+        self._threads: list[threading.Thread] = []
+
+    def spawn(self) -> Link:
+        from moonbox.worker.link import Link
+
+        main, control, theirs, theirs_control = socket_pairs()
+        thread = threading.Thread(
+            target=_serve, args=(theirs, theirs_control, self._config), name="moonbox-inline", daemon=True
+        )
+        thread.start()
+        self._threads = [*(old for old in self._threads if old.is_alive()), thread]
+        return Link(main, SocketControl(control), cpu=_thread_clock(thread))
+
+    def configure(self, config: dict[str, Any]) -> None:
+        self._config = config
+
+    def close(self) -> None:
+        """Wait for the threads, whose sockets are closed by now. One that is stuck in a script is left running."""
+        for thread in self._threads:
+            thread.join(0.5)
+
+
+def _serve(sock: Any, control: Any, config: dict[str, Any]) -> None:
+    from moonbox.languages.engine import DEFAULT_ENGINE, create_engine
+    from moonbox.worker.child import Child, HangUp
+
+    engine = config.get("engine", {})
+    vm = create_engine(name=engine.get("name", DEFAULT_ENGINE))
+    vm.set_limits(config["limits"])
+    vm.configure(config["environment"])
+    if engine.get("program") is not None:
+        vm.start(engine["program"])
+    child = Child(sock, control, vm)
+    watchers: list[threading.Thread] = []
+
+    def start(target: Any, arguments: tuple[Any, ...]) -> None:
+        watchers.append(threading.Thread(target=target, args=arguments, name="moonbox-control", daemon=True))
+        watchers[0].start()
+
+    child.watch(lambda: vm.interrupt_any(2), start)
+    try:
+        child.serve()
+    except HangUp:
+        pass
+    finally:
+        sock.close()
+        watchers[0].join(1.0)
+        control.close()
+
+
+def _thread_clock(thread: threading.Thread) -> CpuClock | None:
+    if sys.platform != "linux" or thread.ident is None:
+        return None
+    return CpuClock(time.pthread_getcpuclockid(thread.ident))
