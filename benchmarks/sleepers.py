@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from moonbox import Sandbox
-from moonbox.runs import waits
+from moonbox.runs import call_ledger
 
 
 def memory() -> float:
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--after", type=float, default=120.0)
     parser.add_argument("--spread", type=float, default=120.0)
     args = parser.parse_args()
-    waits.HELD = 0.0  # also a short wait gives the worker back
+    call_ledger.HELD = 0.0  # also a short wait gives the worker back
     late: list[float] = []
 
     def note(until: float, _: object) -> None:

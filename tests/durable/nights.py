@@ -15,7 +15,7 @@ from pathlib import Path
 
 from moonbox import Sandbox
 from moonbox.durable.store import Journal
-from moonbox.runs import waits
+from moonbox.runs import call_ledger
 from tests.durable.crashing import Killing, in_child, new_database, open_backend
 
 EXAMPLE = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "overnight.py"))
@@ -23,7 +23,7 @@ EXAMPLE = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "overnight
 
 def main() -> None:
     place, side, step, folder = sys.argv[1:]
-    waits.HELD = waits._LEAST = 0.0  # the shortest wait gives the worker back
+    call_ledger.HELD = call_ledger._LEAST_WAIT = 0.0  # the shortest wait gives the worker back
     kill_at = 1
     while True:
         world = EXAMPLE["World"](Path(folder, f"world-{kill_at}"))

@@ -12,7 +12,7 @@ import pytest
 from moonbox import Sandbox, tool
 from moonbox.durable.store import open_journal
 from moonbox.errors import UsageError
-from moonbox.runs import waits
+from moonbox.runs import call_ledger
 from moonbox.tools.hints import Hints
 from tests.durable.crashing import in_child
 from tests.postgres import postgres  # noqa: F401 - a fixture
@@ -111,8 +111,8 @@ def test_a_run_that_ends_its_process_three_times_is_parked(place: str) -> None:
 
 
 def test_a_sleeping_run_is_woken_by_another_process(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waits, "HELD", 0.0)
-    monkeypatch.setattr(waits, "_LEAST", 0.0)
+    monkeypatch.setattr(call_ledger, "HELD", 0.0)
+    monkeypatch.setattr(call_ledger, "_LEAST_WAIT", 0.0)
     label, hints, made = f"sleeper {time.time()}", Hints(idempotent=True), list[int]()
 
     def host() -> str:

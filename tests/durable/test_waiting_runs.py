@@ -13,7 +13,7 @@ from moonbox import Limits, Sandbox, tool
 from moonbox.durable.questions import Questions
 from moonbox.durable.store import open_journal
 from moonbox.errors import ClosedError, UsageError
-from moonbox.runs import waits
+from moonbox.runs import call_ledger
 from tests.postgres import postgres  # noqa: F401 - a fixture
 from tests.waiting import wait_until
 
@@ -42,8 +42,8 @@ def pay(cents: int) -> int:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every wait gives the worker back, also the shortest."""
-    monkeypatch.setattr(waits, "HELD", 0.0)
-    monkeypatch.setattr(waits, "_LEAST", 0.0)
+    monkeypatch.setattr(call_ledger, "HELD", 0.0)
+    monkeypatch.setattr(call_ledger, "_LEAST_WAIT", 0.0)
 
 
 @pytest.mark.parametrize("mode", ["sync", "async", "background"])
