@@ -7,6 +7,7 @@ import hashlib
 import json
 from functools import cached_property
 from importlib.resources import files
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -45,7 +46,7 @@ class Renderer:
         self._environment.globals.update(static=self._address, version=__version__, views=VIEWS)
         filters = self._environment.filters
         filters.update(seconds=seconds, size=size, number="{:,}".format, plural=counted)
-        filters.update(iso=_iso, clip=_clip, first_line=lambda text: text.strip().partition("\n")[0][:300])
+        filters.update(iso=_iso, clip=_clip, first_paragraph=_first_paragraph)
 
     def render(self, template: str, values: dict[str, Any]) -> str:
         return self._environment.get_template(template).render(values)
@@ -78,6 +79,11 @@ def _iso(timestamp: float) -> str:
         return dt.datetime.fromtimestamp(timestamp, dt.UTC).isoformat(timespec="seconds")
     except (OverflowError, ValueError, OSError):
         return str(timestamp)
+
+
+def _first_paragraph(text: str) -> str:
+    """It in one line, without the marks of Markdown around names."""
+    return shorten(text.strip().partition("\n\n")[0].replace("`", ""), 300, placeholder=" …")
 
 
 def _clip(text: str) -> str:
