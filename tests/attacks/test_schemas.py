@@ -185,6 +185,26 @@ def schema_of(chance: random.Random) -> dict[str, Any]:
     return {"$ref": "#/$defs/d0", "$defs": definitions}
 
 
+def loops_of(chance: random.Random) -> dict[str, Any]:
+    """A few definitions that most values fit, and that refer to one another at the same value or inside it."""
+    count, copies = chance.choice((1, 2, 3, 5, 8)), chance.choice((1, 1, 2, 3, 30))
+
+    def part(depth: int = 0) -> Any:
+        if depth > 2 or chance.random() < 0.25:
+            return {"$ref": f"#/$defs/d{chance.randrange(count)}"}
+        match chance.choice((*UNIONS, "items", "prefixItems", "properties", "additionalProperties", "rule", "items")):
+            case "rule":
+                return chance.choice(({"minProperties": 0}, {"minLength": 0}, {"not": {"type": "null"}}))
+            case "properties":
+                return {"properties": {name: part(depth + 1) for name in "abc"[: chance.choice((1, 2, 3))]}}
+            case "items" | "additionalProperties" as keyword:
+                return {keyword: part(depth + 1)}
+            case keyword:
+                return {keyword: [part(depth + 1) for _ in range(chance.choice((1, 2, 3)))] * copies}
+
+    return {"$ref": "#/$defs/d0", "$defs": {f"d{at}": part() for at in range(count)}}
+
+
 KEYWORDS = [
     *("allOf", "anyOf", "oneOf", "not", "if", "items", "prefixItems", "contains", "properties", "patternProperties"),
     *("additionalProperties", "propertyNames", "dependentSchemas", "unevaluatedItems", "unevaluatedProperties"),
@@ -218,6 +238,14 @@ def value_of(chance: random.Random) -> Any:
 def test_no_made_up_schema_stops_other_threads(seed: int) -> None:
     chance = random.Random(seed)
     while len(json.dumps(schema := schema_of(chance))) > 64_000:
+        pass
+    assert not stops_threads(schema, value_of(chance))
+
+
+@pytest.mark.parametrize("seed", range(times(40)))
+def test_no_made_up_loop_stops_other_threads(seed: int) -> None:
+    chance = random.Random(seed)
+    while len(json.dumps(schema := loops_of(chance))) > 64_000:
         pass
     assert not stops_threads(schema, value_of(chance))
 

@@ -1,9 +1,10 @@
 """A fuzz of SQL in three dialects, YAML, schemas, documents and Python, with a watchdog of what they cost the host.
 
-    python -m tests.costs.strangers [minutes]
+    python -m tests.costs.strangers [minutes [seed]]
 
 They are made from pieces that are slow, large or deep somewhere. A thread measures how long the others stop, and how
-much memory the host takes. PostgreSQL is used if it is installed.
+much memory the host takes. PostgreSQL is used if it is installed. Each line is written at once, so that a run that is
+killed has said what it found, and with which seed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from moonbox.errors import MoonboxError, ToolError, UsageError
 from moonbox.knowledge.extract.extractor import Extractor
 from moonbox.knowledge.extract.formats import Kind, Unreadable
 from moonbox.sources.specification import parse
-from tests.attacks.test_schemas import answering, schema_of, value_of
+from tests.attacks.test_schemas import answering, loops_of, schema_of, value_of
 from tests.postgres import running
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ class Watchdog:
 
 def main(minutes: float, seed: int) -> int:
     """0 where nothing cost the host more than it may."""
-    pick = random.Random(seed)
+    pick, failed = random.Random(seed), False
+    print(f"seed {seed}", flush=True)
     with _kinds() as kinds:
         for _, make, read in kinds:  # what is loaded at the first use is no stranger's doing
             with contextlib.suppress(MoonboxError):
@@ -111,15 +113,23 @@ def main(minutes: float, seed: int) -> int:
             name, make, read = pick.choice(kinds)
             given = make(pick)
             before = watchdog.longest
-            with contextlib.suppress(ToolError, UsageError):
+            try:
                 read(given)
+            except (ToolError, UsageError):
+                pass
+            except Exception as problem:  # noqa: BLE001 - what a stranger's text must not cause
+                failed = True
+                print(f"{name}: {problem!r} after {count} texts, by {str(given)[:500]!r}", flush=True)
             count += 1
             if watchdog.longest > max(before, MOST_STOP) or watchdog.grown > MOST_MEMORY:
                 cost = f"a stop of {watchdog.longest:.3f} s, {watchdog.grown // MIB} MiB more"
-                print(f"{name}: {cost}, by {str(given)[:500]!r}")
+                print(f"{name}: {cost} after {count} texts, by {str(given)[:500]!r}", flush=True)
         watchdog.end()
-    print(f"{count} texts, seed {seed}: longest stop {watchdog.longest:.3f} s, {watchdog.grown // MIB} MiB more")
-    return int(watchdog.longest > MOST_STOP or watchdog.grown > MOST_MEMORY)
+    print(
+        f"{count} texts, seed {seed}: longest stop {watchdog.longest:.3f} s, {watchdog.grown // MIB} MiB more",
+        flush=True,
+    )
+    return int(failed or watchdog.longest > MOST_STOP or watchdog.grown > MOST_MEMORY)
 
 
 @contextlib.contextmanager
@@ -169,7 +179,8 @@ def _read_document(extractor: Extractor, given: tuple[Any, bytes]) -> None:
 
 
 def _schema(pick: random.Random) -> tuple[Any, Any]:
-    while len(json.dumps(schema := schema_of(pick))) > 64_000:
+    make = pick.choice((schema_of, loops_of))
+    while len(json.dumps(schema := make(pick))) > 64_000:
         pass
     return schema, value_of(pick)
 
@@ -195,4 +206,5 @@ def _peak() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 10.0, int(time.time())))
+    minutes, seed, *_ = [*sys.argv[1:], *("10", str(int(time.time())))[len(sys.argv) - 1 :]]
+    sys.exit(main(float(minutes), int(seed)))

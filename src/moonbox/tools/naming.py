@@ -54,7 +54,8 @@ def safe_alias(path: str) -> str:
 def aliases(paths: Iterable[str]) -> dict[str, str]:
     """The alias of each path; the same for the same set of paths, in whatever order they came."""
     ordered = sorted(set(paths))
-    spaces = {alias for path in ordered for alias in _prefixes(safe_alias(path))}
+    parts = [safe_alias(path).split(".") for path in ordered]
+    spaces = {".".join(names[:count]) for names in parts for count in range(1, len(names))}
     exact = [path for path in ordered if safe_alias(path) == path and path not in spaces]
     chosen = {path: path for path in exact}
     taken = set(exact)
@@ -78,8 +79,3 @@ def _safe_part(part: str) -> str:
     if safe[0].isdigit():
         safe = "_" + safe
     return safe + "_" if safe in RESERVED_WORDS else safe
-
-
-def _prefixes(alias: str) -> list[str]:
-    parts = alias.split(".")
-    return [".".join(parts[:count]) for count in range(1, len(parts))]
