@@ -35,7 +35,7 @@ const EMPTY = `
 import { Worker } from "node:worker_threads";
 let started = 0;
 for (let n = 0; n < ${REPLS}; n += 1) {
-  const worker = new Worker("const { parentPort } = require('node:worker_threads'); parentPort.on('message', () => 0); parentPort.postMessage(1)", { eval: true, env: {}, execArgv: [] });
+  const worker = new Worker("const { parentPort } = require('node:worker_threads'); parentPort.on('message', () => 0); parentPort.postMessage(1)", { eval: true, env: {}, execArgv: [], resourceLimits: { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 512 } });
   worker.on("message", () => {
     started += 1;
     if (started < ${REPLS}) return;

@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
 
-import { withMemory, withSharedMemory } from "./wasm.mjs";
+import { suspendable, withMemory, withSmallMemory } from "./wasm.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const dist = join(root, "dist");
@@ -50,7 +50,7 @@ for (const [name, platform] of [["index", "server"], ["browser", "browser"]]) {
 }
 const worker = readFileSync(join(dist, "worker.js"), "utf8").replace(/\n\/\/# sourceMappingURL=.*/, "");
 const { prelude, ...given } = JSON.parse(languages);
-const lua = await luaModule(prelude);
+const [lua, other] = await luaModules(prelude);
 writeFileSync(join(dist, "lua.wasm"), lua);
 const { runtime } = given.languages.rhai;
 given.languages.rhai.runtime = true;
@@ -59,6 +59,7 @@ const build_id = [languages, lua, worker].reduce((hash, part) => hash.update(par
 const bundle = JSON.stringify({ build: build_id, worker, ...given });
 writeFileSync(join(dist, "languages.js"), `export default ${ascii(bundle)};\n`);
 writeFileSync(join(dist, "lua.js"), `export default "${lua.toString("base64")}";\n`);
+writeFileSync(join(dist, "lua-suspendable.js"), `export default "${other.toString("base64")}";\n`);
 writeFileSync(join(dist, "rhai.js"), `export default ${ascii(JSON.stringify(runtime))};\n`);
 
 execFileSync(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", root], { stdio: "inherit" });
@@ -68,7 +69,7 @@ function parts(platform) {
   return {
     name: "parts",
     setup(own) {
-      own.onResolve({ filter: /^#(languages|lua|rhai)$/ }, ({ path }) => ({ path: `./${path.slice(1)}.js`, external: true }));
+      own.onResolve({ filter: /^#(languages|lua|lua-suspendable|rhai)$/ }, ({ path }) => ({ path: `./${path.slice(1)}.js`, external: true }));
       own.onResolve({ filter: /^#python\// }, ({ path }) => ({ path: join(translated, path.slice("#python/".length)), sideEffects: false }));
       own.onResolve({ filter: /\/platform\/server\.js$/ }, () => ({ path: join(root, `src/platform/${platform}.ts`) }));
     },
@@ -80,14 +81,17 @@ function ascii(json) {
   return json.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** lua.wasm: Lua with the prelude in its memory. */
-async function luaModule(prelude) {
+/** Lua with the prelude in its memory: lua.wasm, and a module that can be suspended, whose memory is not shared. */
+async function luaModules(prelude) {
   const outfile = join(root, "build/prepare.mjs");
-  await build({ bundle: true, entryPoints: [join(root, "src/worker/prepare.ts")], outfile, format: "esm", logLevel: "warning" });
+  await build({ bundle: true, entryPoints: [join(root, "scripts/prepare.ts")], outfile, format: "esm", logLevel: "warning" });
   const { check, PREPARED, prepare } = await import(pathToFileURL(outfile).href);
-  const lua = withSharedMemory(readFileSync(join(root, "node_modules/wasmoon/dist/glue.wasm")));
-  const { bytes, prepared } = prepare(await WebAssembly.compile(lua), prelude);
-  const made = withMemory(lua, bytes, PREPARED, prepared);
-  check(await WebAssembly.compile(made), prepared);
-  return made;
+  const lua = readFileSync(join(root, "node_modules/wasmoon/dist/glue.wasm"));
+  const { bytes, prepared } = prepare(await WebAssembly.compile(withSmallMemory(lua, true)), prelude);
+  const forms = [withSmallMemory(lua, true), withSmallMemory(suspendable(lua, join(root, "build")), false)];
+  return Promise.all(forms.map(async (form) => {
+    const made = withMemory(form, bytes, PREPARED, prepared);
+    check(await WebAssembly.compile(made), prepared);
+    return made;
+  }));
 }

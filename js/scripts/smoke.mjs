@@ -12,7 +12,7 @@ const npm = (args, cwd) => execFileSync("npm", args, { cwd, encoding: "utf8", st
 
 try {
   const [{ filename, files }] = JSON.parse(npm(["pack", "--json", "--silent", "--pack-destination", project], root));
-  for (const needed of ["dist/index.js", "dist/browser.js", "dist/index.js.map", "dist/worker.js", "dist/lua.wasm", "dist/languages.js", "dist/lua.js", "dist/rhai.js", "dist/types/index.d.ts", "LICENSE", "README.md"]) {
+  for (const needed of ["dist/index.js", "dist/browser.js", "dist/index.js.map", "dist/worker.js", "dist/lua.wasm", "dist/languages.js", "dist/lua.js", "dist/lua-suspendable.js", "dist/rhai.js", "dist/types/index.d.ts", "LICENSE", "README.md"]) {
     if (!files.some((file) => file.path === needed)) throw new Error(`the tarball has no ${needed}`);
   }
   writeFileSync(join(project, "package.json"), '{"name": "smoke", "private": true, "type": "module"}\n');

@@ -1,18 +1,49 @@
-/** Lua's wasm module as the package has it: its memory shared and small at first, with the prelude already in it. */
+/** Lua's wasm module as the package has it: its memory small at first, with the prelude already in it. */
+
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 
 const MEMORY = 5;
 const DATA = 11;
 const DATA_COUNT = 12;
 const FIRST_PAGES = 32; // the data, 1 MB of stack, and the prelude
+const FEATURES = ["bulk-memory", "bulk-memory-opt", "sign-ext", "mutable-globals", "nontrapping-float-to-int"].map((name) => `--enable-${name}`);
 const LARGEST_GAP = 32; // zeros between two pieces of data; where there are more, they are left out
 
-/** The module with its memory declared as shared, so that the host can interrupt a script from outside. */
-export function withSharedMemory(bytes) {
+/**
+ * The module whose code can return to the loop of events in the middle of a script, made by Binaryen: that needs half a
+ * minute on a slow machine, so what it made is kept in the folder.
+ */
+export function suspendable(bytes, folder) {
+  const require = createRequire(import.meta.url);
+  const binaryen = dirname(require.resolve("binaryen"));
+  const { version } = JSON.parse(readFileSync(join(binaryen, "package.json"), "utf8"));
+  const kept = join(folder, `suspendable-${createHash("sha256").update(version).update(bytes).digest("hex").slice(0, 16)}.wasm`);
+  if (!existsSync(kept)) {
+    const work = mkdtempSync(join(tmpdir(), "moonbox-wasm-"));
+    try {
+      writeFileSync(join(work, "in.wasm"), bytes);
+      const asyncify = ["--asyncify", "--pass-arg=asyncify-imports@env.invoke_vii", "-O2"];
+      execFileSync(process.execPath, [join(binaryen, "bin/wasm-opt"), ...FEATURES, ...asyncify, join(work, "in.wasm"), "-o", join(work, "out.wasm")]);
+      writeFileSync(kept, readFileSync(join(work, "out.wasm")));
+    } finally {
+      rmSync(work, { recursive: true, force: true });
+    }
+  }
+  return readFileSync(kept);
+}
+
+/** The module with a small memory; shared, so that the host can interrupt a script from outside, or not. */
+export function withSmallMemory(bytes, isShared) {
   return joined(sections(bytes).map(({ id, content }) => {
     if (id !== MEMORY) return { id, content };
     if (content[0] !== 1 || content[1] !== 1) throw new Error("Lua's wasm module declares its memory in another way");
     const [, end] = number(content, 2);
-    return { id, content: Buffer.concat([Buffer.from([1, 3, 0x80 | FIRST_PAGES, 0x00]), content.subarray(end)]) };
+    return { id, content: Buffer.concat([Buffer.from([1, isShared ? 3 : 1, 0x80 | FIRST_PAGES, 0x00]), content.subarray(end)]) };
   }));
 }
 

@@ -96,10 +96,11 @@ export const tables = bundle.tables;
 export const openedBy = bundle.opened;
 export const LANGUAGES = bundle.languages;
 
-/** Lua's wasm module, whose memory has the prelude; it is loaded when a worker is wanted. */
-export async function wasm(): Promise<Uint8Array<ArrayBuffer>> {
+/** Lua's wasm module, whose memory has the prelude; without shared memory another, which can be suspended. Loaded when a worker is wanted. */
+export async function wasm(isShared: boolean): Promise<Uint8Array<ArrayBuffer>> {
   // @ts-ignore -- written by scripts/build.mjs beside the compiled file
-  return fromBase64(((await import("#lua")) as { default: string }).default);
+  const loaded = isShared ? import("#lua") : import("#lua-suspendable");
+  return fromBase64(((await loaded) as { default: string }).default);
 }
 
 /** The program in Lua that compiles scripts of the language; it is loaded when it is wanted first. */

@@ -4,6 +4,9 @@
  * Commands and reports are messages. While a script waits for answers its worker is blocked, and no message reaches it:
  * answers come through shared memory, a part at a time. The same memory tells the worker to stop, and the host which
  * coroutines are running, so that it can interrupt them.
+ *
+ * A page that is not cross-origin isolated has no shared memory. There the wasm code of a script that waits returns to the
+ * worker's loop of events and goes on when a message has brought the answer; a script that computes cannot be interrupted.
  */
 
 /** Places in the shared control words. */
@@ -83,14 +86,21 @@ export interface SavedMemory extends MemoryParts {
 /** So many bytes of a worker's memory are in use; the host, which shares it, copies them. */
 export interface MemoryReport extends MemoryParts {
   size: number;
+  /** The memory itself, where it is not shared. */
+  bytes: Uint8Array | null;
+}
+
+/** What worker and host share. */
+export interface Shared {
+  control: SharedArrayBuffer;
+  parts: SharedArrayBuffer;
+  outbox: SharedArrayBuffer;
 }
 
 export interface Start {
   /** null where the worker goes on with the instance that it has. */
   module: WebAssembly.Module | null;
-  control: SharedArrayBuffer;
-  parts: SharedArrayBuffer;
-  outbox: SharedArrayBuffer;
+  shared: Shared | null;
   /** Of the hashes of strings; nobody may guess it. */
   seed: number;
   runtime: string | null;
@@ -111,7 +121,10 @@ export type Command =
   | { kind: "run"; source: Uint8Array; number: number; seed: number }
   | { kind: "check"; source: Uint8Array }
   | { kind: "globals" }
-  | { kind: "save" };
+  | { kind: "save" }
+  /** For a script that waits without shared memory: the answers, or why its run must end. */
+  | { kind: "answer"; bytes: Uint8Array }
+  | { kind: "stop"; run: number; reason: number };
 
 export interface Done {
   kind: "done";
@@ -130,7 +143,7 @@ export interface Done {
 }
 
 export type Report =
-  | { kind: "ready"; memory: WebAssembly.Memory }
+  | { kind: "ready"; memory: WebAssembly.Memory | null }
   | { kind: "failed"; message: string }
   | { kind: "output"; text: Uint8Array }
   | { kind: "calls"; calls: Uint8Array }

@@ -25,23 +25,6 @@ test("the agent loop runs where it is copied to, corrects its script and tells t
   assert.ok(output.includes("They spent 460500 cents."), output);
 });
 
-test("a page that is not isolated is told what is missing", { skip: missing }, async () => {
-  const { page, close } = await openPage("/", { find: (path) => (path === "/" ? "examples/browser/index.html" : `js${path}`) });
-  try {
-    const problem = await page.evaluate(async () => {
-      const { Sandbox } = await import("/dist/browser.js");
-      try {
-        return String(new Sandbox());
-      } catch (thrown) {
-        return `${thrown.name}: ${thrown.message}`;
-      }
-    });
-    assert.match(problem, /^UsageError: moonbox needs a cross-origin isolated page: .*Cross-Origin-Opener-Policy.*isolate\(\)/);
-  } finally {
-    await close();
-  }
-});
-
 test("the page runs the expenses story from plain static files", { skip: missing }, async () => {
   // A server that sends no special header: the service worker must do.
   const find = (path) => (path.startsWith("/moonbox/") ? `js/dist/${path.slice(9)}` : `examples/browser${path === "/" ? "/index.html" : path}`);

@@ -5,12 +5,15 @@ import { webChannel, type Channel, type Listener } from "./channel.js";
 // A script that is given as text is a CommonJS module: it finds the port with require.
 const FIND_PORT = 'globalThis.parentPort = require("node:worker_threads").parentPort;\n';
 
+// Of JavaScript in the worker; a script has wasm memory. Without a bound V8 keeps 2 MB more in every worker.
+const HEAP = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 512 };
+
 /** Starts a worker with that script, or with the one at the address. */
 export function openChannel(script: string, address: string | null, listener: Listener): Channel {
   const scope = globalThis as { Deno?: unknown; Bun?: unknown };
   if (scope.Deno !== undefined || scope.Bun !== undefined) return webChannel(script, address, listener);
   const { Worker } = process.getBuiltinModule("node:worker_threads");
-  const worker = new Worker(FIND_PORT + script, { eval: true, env: {}, execArgv: [], stdin: false, resourceLimits: { maxYoungGenerationSizeMb: 2 } });
+  const worker = new Worker(FIND_PORT + script, { eval: true, env: {}, execArgv: [], stdin: false, resourceLimits: HEAP });
   worker.on("message", (report) => listener.report(report));
   worker.on("error", (problem) => listener.end(String(problem.message)));
   worker.on("messageerror", (problem) => listener.end(String(problem.message)));

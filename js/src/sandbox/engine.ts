@@ -6,19 +6,20 @@ const PAGE = 65536;
 const MORE_PAGES = 768;
 const MOST_PAGES = 32768;
 
-const compiled = new Map<number, Promise<WebAssembly.Module>>();
+const compiled = new Map<string, Promise<WebAssembly.Module>>();
 
 /**
  * A module for scripts that may hold so many bytes; values on their way in and out need room of their own. Each size is
  * compiled once, for all workers of the process.
  */
-export function engineModule(maxMemory: number): Promise<WebAssembly.Module> {
+export function engineModule(maxMemory: number, isShared: boolean): Promise<WebAssembly.Module> {
   const pages = mostPages(maxMemory);
-  let module = compiled.get(pages);
+  const key = `${pages}/${isShared}`;
+  let module = compiled.get(key);
   if (module === undefined) {
-    module = wasm().then((bytes) => WebAssembly.compile(withMaximum(bytes, pages)));
-    compiled.set(pages, module);
-    module.catch(() => compiled.delete(pages)); // the next worker tries again
+    module = wasm(isShared).then((bytes) => WebAssembly.compile(withMaximum(bytes, pages)));
+    compiled.set(key, module);
+    module.catch(() => compiled.delete(key)); // the next worker tries again
   }
   return module;
 }
@@ -47,7 +48,7 @@ function withMaximum(bytes: Uint8Array<ArrayBuffer>, pages: number): Uint8Array<
     const id = bytes[at++];
     const end = number() + at;
     if (id === 5) {
-      at += 2; // one memory, with a maximum, shared
+      at += 2; // one memory, with a maximum
       number();
       bytes.set([(pages & 127) | 128, ((pages >> 7) & 127) | 128, (pages >> 14) & 127], at);
       return bytes;

@@ -1,11 +1,12 @@
 /** The link to one worker: starts it, sends commands, interrupts its script, and ends it. */
 
-import { UsageError, WorkerError } from "../errors.js";
+import { WorkerError } from "../errors.js";
 import { workerScript } from "../languages.js";
 import type { Channel } from "../platform/channel.js";
 import { openChannel } from "../platform/server.js";
 import {
-  CONTROL_WORDS, LAYOUT, MAIL, MOST_THREADS, OUTBOX_BYTES, PART_BYTES, WORD, type Command, type Report, type Start,
+  CONTROL_WORDS, LAYOUT, MAIL, MOST_THREADS, OUTBOX_BYTES, PART_BYTES, WORD, type Command, type MemoryReport, type Report,
+  type SavedMemory, type Shared, type Start,
 } from "../protocol.js";
 
 const MOST_CALLS_WALKED = 400;
@@ -13,9 +14,10 @@ const PAGE = 65536;
 const MOST_KEPT = 8 * 2 ** 20; // bytes of a memory that serves another Repl; a larger one is given back
 
 export class Link {
-  readonly control = new Int32Array(new SharedArrayBuffer(CONTROL_WORDS * 4));
-  private readonly parts = new Uint8Array(new SharedArrayBuffer(PART_BYTES));
-  private readonly outbox = new Uint8Array(new SharedArrayBuffer(OUTBOX_BYTES));
+  private readonly shared: Shared | null = sharesMemory()
+    ? { control: new SharedArrayBuffer(CONTROL_WORDS * 4), parts: new SharedArrayBuffer(PART_BYTES), outbox: new SharedArrayBuffer(OUTBOX_BYTES) }
+    : null;
+  private readonly control = new Int32Array(this.shared?.control ?? new ArrayBuffer(CONTROL_WORDS * 4));
   private channel: Channel | null;
   private memory: WebAssembly.Memory | null = null;
   private module: WebAssembly.Module | null = null;
@@ -39,8 +41,8 @@ export class Link {
   }
 
   /** Starts the worker, or what it serves, afresh; resolves when it is ready. */
-  async start(start: Omit<Start, "control" | "parts" | "outbox">): Promise<void> {
-    const again = start.image !== undefined && start.module === this.module && this.memory!.buffer.byteLength <= MOST_KEPT;
+  async start(start: Omit<Start, "shared">): Promise<void> {
+    const again = start.image !== undefined && start.module === this.module && this.memory !== null && this.memory.buffer.byteLength <= MOST_KEPT;
     this.module = start.module;
     this.reset();
     const ready = new Promise<void>((resolve, reject) => {
@@ -52,10 +54,8 @@ export class Link {
       };
     });
     if (this.ended) throw new WorkerError(`the worker did not start: ${this.problem}`);
-    const shared = (array: Int32Array | Uint8Array): SharedArrayBuffer => array.buffer as SharedArrayBuffer;
-    const memories = { control: shared(this.control), parts: shared(this.parts), outbox: shared(this.outbox) };
     this.hold(true);
-    const given = { ...start, ...memories };
+    const given = { ...start, shared: this.shared };
     this.post({ kind: "start", start: again ? { ...given, module: null, image: this.inPlace(start.image!) } : given });
     try {
       await ready;
@@ -77,14 +77,18 @@ export class Link {
     return { ...image, bytes: null };
   }
 
+  get isShared(): boolean {
+    return this.shared !== null;
+  }
+
   /** Whether it has served a Repl. */
   get begun(): boolean {
     return this.memory !== null;
   }
 
-  /** The first bytes of the worker's memory; the worker must be at rest. */
-  copy(size: number): Uint8Array {
-    return new Uint8Array(this.memory!.buffer, 0, size).slice();
+  /** What the worker, which must be at rest, has said of its memory, with the memory. */
+  saved({ size, bytes, ...parts }: MemoryReport): SavedMemory {
+    return { ...parts, bytes: bytes ?? new Uint8Array(this.memory!.buffer, 0, size).slice() };
   }
 
   post(command: Command): void {
@@ -128,9 +132,10 @@ export class Link {
   send(answer: Uint8Array | null): void {
     const data = answer ?? this.unsent;
     if (data === null) return;
+    if (this.shared === null) return this.post({ kind: "answer", bytes: data });
     const part = data.subarray(0, PART_BYTES);
     this.unsent = data.length > PART_BYTES ? data.subarray(PART_BYTES) : null;
-    this.parts.set(part);
+    new Uint8Array(this.shared.parts).set(part);
     Atomics.store(this.control, WORD.size, part.length);
     Atomics.store(this.control, WORD.mail, this.unsent === null ? MAIL.last : MAIL.part);
     Atomics.notify(this.control, WORD.mail);
@@ -138,13 +143,15 @@ export class Link {
 
   /** What was printed and not sent. */
   unsentOutput(): Uint8Array {
-    return this.outbox.slice(0, Math.min(Atomics.load(this.control, WORD.printed), OUTBOX_BYTES));
+    const held = Math.min(Atomics.load(this.control, WORD.printed), OUTBOX_BYTES);
+    return this.shared === null ? new Uint8Array() : new Uint8Array(this.shared.outbox, 0, held).slice();
   }
 
   // Stopping
 
   /** The run of that number must stop: wakes it where it waits, and interrupts it where it runs. */
   stop(run: number, reason: number): void {
+    if (this.shared === null) return this.post({ kind: "stop", run, reason });
     Atomics.store(this.control, WORD.stopReason, reason);
     Atomics.store(this.control, WORD.stopRun, run);
     Atomics.store(this.control, WORD.mail, MAIL.halt);
@@ -179,13 +186,9 @@ export class Link {
   }
 }
 
-/** Throws UsageError where there is no memory that threads can share. */
-export function checkSharedMemory(): void {
-  if (typeof SharedArrayBuffer === "function" && (globalThis as { crossOriginIsolated?: boolean }).crossOriginIsolated !== false) return;
-  throw new UsageError(
-    "moonbox needs a cross-origin isolated page: serve it with the headers Cross-Origin-Opener-Policy: same-origin and " +
-      "Cross-Origin-Embedder-Policy: require-corp, or call isolate() first",
-  );
+/** Whether threads can share memory: pages must be cross-origin isolated for that. */
+function sharesMemory(): boolean {
+  return typeof SharedArrayBuffer === "function" && (globalThis as { crossOriginIsolated?: boolean }).crossOriginIsolated !== false;
 }
 
 function isDenoOrBun(): boolean {

@@ -306,7 +306,7 @@ export class Repl {
     const memory = saved ?? (link.begun || setup.language.runtime !== null ? setup.template : null);
     const image = memory === null ? null : { ...memory, fresh: saved === null };
     try {
-      const [module, runtime] = await Promise.all([engineModule(needed), image === null ? runtimeOf(setup.language) : null]);
+      const [module, runtime] = await Promise.all([engineModule(needed, link.isShared), image === null ? runtimeOf(setup.language) : null]);
       this.configured = this.mark();
       this.limitsSet = this.limits;
       await link.start({
@@ -447,8 +447,7 @@ function lowered(name: string, value: unknown, media: MediaStore | null = null):
 
 async function saveMemory(link: Link): Promise<SavedMemory> {
   const { memory } = await ask<{ memory: MemoryReport }>(link, "saved", () => link.post({ kind: "save" }));
-  const { size, places, references, base } = memory;
-  return { bytes: link.copy(size), places, references, base };
+  return link.saved(memory);
 }
 
 /** Sends a command and waits for the report of that kind. */

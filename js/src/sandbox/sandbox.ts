@@ -13,7 +13,6 @@ import { RunningCalls, ToolSlots, type Approve } from "./calls.js";
 import { DIRECT_OPTIONS, DirectCall, type DirectOptions } from "./direct.js";
 import { addedEntries } from "./docs.js";
 import { mostBytes } from "./engine.js";
-import { checkSharedMemory } from "./link.js";
 import { checkRunOptions, purposeOf, RUN_OPTIONS, type Purpose, type PurposeOptions } from "./options.js";
 import { define, Repl, standardAdditions, type Additions, type RunOptions } from "./repl.js";
 import { snapshotKey, unpack } from "./snapshot.js";
@@ -98,7 +97,6 @@ export class Sandbox {
     }
     const { failures = "return" } = options;
     if (!FAILURES.includes(failures)) throw new UsageError(`failures must be 'return' or 'raise', not '${String(failures)}'`);
-    checkSharedMemory();
     this.toolbox = Toolbox.of(options.tools ?? []);
     this.limits = Limits.of(options.limits);
     this.language = chosen.name as LanguageName;

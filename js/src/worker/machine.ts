@@ -19,6 +19,11 @@ interface Exports {
   setThrew(threw: number, value: number): void;
   emscripten_stack_init(): void;
   emscripten_stack_get_end(): Pointer;
+  /** Only where the code can return to the loop of events in the middle of a script (Binaryen's Asyncify). */
+  asyncify_start_unwind?(into: Pointer): void;
+  asyncify_stop_unwind?(): void;
+  asyncify_start_rewind?(from: Pointer): void;
+  asyncify_stop_rewind?(): void;
   lua_newstate(allocate: number, userdata: Pointer): Pointer;
   luaL_openlibs(state: Pointer): void;
   luaL_loadbufferx(state: Pointer, text: Pointer, size: number, name: Pointer, mode: Pointer): number;
@@ -60,6 +65,7 @@ export const MULTIPLE = -1;
 export const TYPE = { none: -1, nil: 0, boolean: 1, light: 2, number: 3, string: 4, table: 5, function: 6 } as const;
 const SCRATCH = 64 * 1024;
 const PAGE = 65536;
+const MOST_FRAMES = 512 * 1024; // bytes for what the code has on its stack when it returns to the loop of events
 const LONGJMP = Symbol("longjmp");
 const BAD_FILE = 8; // EBADF: there are no files
 
@@ -220,6 +226,41 @@ export class Machine {
       this.pop(1);
       throw new Error(message);
     }
+  }
+
+  // Returning to the loop of events, and going on
+
+  private frames: Pointer = 0;
+  private going: "out" | "in" | null = null;
+
+  /** The host function that is running returns at once, and with it everything below `lua_pcallk`; it is called again by `goOn`. */
+  suspend(): void {
+    this.frames = this.malloc(MOST_FRAMES);
+    this.words.set([this.frames + 8, this.frames + MOST_FRAMES], this.frames >> 2);
+    this.going = "out";
+    this.lua.asyncify_start_unwind!(this.frames);
+  }
+
+  /** Whether the call of `lua_pcallk` that has returned is not over. */
+  suspended(): boolean {
+    if (this.going !== "out") return false;
+    this.lua.asyncify_stop_unwind!();
+    return true;
+  }
+
+  /** The next call of `lua_pcallk`, with the same arguments, goes on where the last one was suspended. */
+  goOn(): void {
+    this.going = "in";
+    this.lua.asyncify_start_rewind!(this.frames);
+  }
+
+  /** Whether the host function that is running was suspended, and goes on now. */
+  resumes(): boolean {
+    if (this.going !== "in") return false;
+    this.going = null;
+    this.lua.asyncify_stop_rewind!();
+    this.lua.free(this.frames);
+    return true;
   }
 
   pop(count: number): void {

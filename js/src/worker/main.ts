@@ -1,6 +1,6 @@
 /** The worker's side: serves one Repl until it is terminated. */
 
-import { MAIL, OUTBOX_BYTES, WORD, type Command, type Report, type Start } from "../protocol.js";
+import { CONTROL_WORDS, MAIL, OUTBOX_BYTES, WORD, type Command, type Report, type Start } from "../protocol.js";
 import type { Machine, Pointer } from "./machine.js";
 import { VM, type Wire } from "./vm.js";
 
@@ -13,10 +13,14 @@ interface Port {
 
 class Worker_ implements Wire {
   private vm!: VM;
-  private control!: Int32Array;
+  control!: Int32Array;
   private parts!: Uint8Array;
   private outbox!: Uint8Array;
   private flushed = 0;
+  private isShared = true;
+  /** What a message has brought for the script that waits without shared memory; null where its run must end. */
+  private arrived: Uint8Array | null = null;
+  private wake: (() => void) | null = null;
 
   constructor(private readonly port: Port) {
     port.listen((command) => this.answer(command));
@@ -32,38 +36,80 @@ class Worker_ implements Wire {
         return this.vm.setLimits(command.limits);
       case "inputs":
         return this.vm.setInputs(command.json);
-      case "run": {
-        this.flushed = 0;
-        const done = this.vm.run(command.source, command.number, command.seed);
-        this.flush();
-        return this.port.post(done);
-      }
+      case "run":
+        return void this.run(command.source, command.number, command.seed);
       case "check":
         return this.port.post(this.vm.check(command.source));
       case "globals":
         return this.port.post({ kind: "globals", names: this.vm.globals() });
       case "save":
         return this.port.post({ kind: "saved", memory: this.vm.save() });
+      case "answer":
+        this.arrived = command.bytes;
+        return this.wake?.();
+      case "stop":
+        this.control[WORD.stopReason] = command.reason;
+        this.control[WORD.stopRun] = command.run;
+        this.arrived = null;
+        return this.wake?.();
     }
   }
 
   private start(start: Start): void {
-    this.control = new Int32Array(start.control);
-    this.parts = new Uint8Array(start.parts);
-    this.outbox = new Uint8Array(start.outbox);
+    const { shared } = start;
+    this.isShared = shared !== null;
+    this.control = new Int32Array(shared?.control ?? new ArrayBuffer(4 * CONTROL_WORDS));
+    this.parts = new Uint8Array(shared?.parts ?? new ArrayBuffer(0));
+    this.outbox = new Uint8Array(shared?.outbox ?? new ArrayBuffer(OUTBOX_BYTES));
     try {
       this.vm = new VM(start, this, this.vm ?? null);
     } catch (problem) {
       return this.port.post({ kind: "failed", message: String((problem as Error).message) });
     }
-    this.port.post({ kind: "ready", memory: this.vm.machine.memory });
+    this.port.post({ kind: "ready", memory: this.isShared ? this.vm.machine.memory : null });
+  }
+
+  private async run(source: Uint8Array, number: number, seed: number): Promise<void> {
+    this.flushed = 0;
+    try {
+      const done = await this.vm.run(source, number, seed);
+      this.flush();
+      this.port.post(done);
+    } catch (problem) {
+      setTimeout(() => {
+        throw problem; // ends the worker
+      });
+    }
   }
 
   // The virtual machine's wire
 
-  exchange(calls: Uint8Array, machine: Machine): { at: Pointer; size: number } | null {
+  send(calls: Uint8Array): void {
     this.flush();
     this.port.post(calls.length > 0 ? { kind: "calls", calls } : { kind: "more" });
+  }
+
+  get arrival(): (() => Promise<void>) | null {
+    if (this.isShared) return null;
+    return () => new Promise<void>((wake) => {
+      this.wake = () => {
+        this.wake = null;
+        wake();
+      };
+    });
+  }
+
+  receive(machine: Machine): { at: Pointer; size: number } | null {
+    if (this.isShared) return this.received(machine);
+    const { arrived } = this;
+    if (arrived === null) return null;
+    const block = machine.malloc(arrived.length + 1);
+    machine.bytes.set(arrived, block);
+    return { at: block, size: arrived.length };
+  }
+
+  /** The answers, a part at a time. */
+  private received(machine: Machine): { at: Pointer; size: number } | null {
     let block: Pointer = 0;
     let size = 0;
     for (;;) {
@@ -106,7 +152,7 @@ class Worker_ implements Wire {
       if (held + part.length === OUTBOX_BYTES) this.flush();
     }
     const now = performance.now();
-    if (now - this.flushed > FLUSH_MILLISECONDS) {
+    if (!this.isShared || now - this.flushed > FLUSH_MILLISECONDS) {
       this.flush();
       this.flushed = now;
     }

@@ -14,8 +14,13 @@ const KEPT_FROM = 500; // bytes; see prelude/kept.lua
 
 /** What the virtual machine asks of its worker. */
 export interface Wire {
-  /** Sends calls (JSON, may be empty) and waits for answers, which lie in the wasm memory; null when the run must stop. */
-  exchange(calls: Uint8Array, machine: Machine): { at: Pointer; size: number } | null;
+  readonly control: Int32Array;
+  /** Sends calls (JSON, may be empty). */
+  send(calls: Uint8Array): void;
+  /** The answers, which lie in the wasm memory; null when the run must stop. It waits for them where it has shared memory. */
+  receive(machine: Machine): { at: Pointer; size: number } | null;
+  /** Where there is no shared memory: resolves when the answers, or a reason to stop, have come. */
+  readonly arrival: (() => Promise<void>) | null;
   cancel(ids: Uint8Array): void;
   emit(text: Uint8Array): void;
 }
@@ -33,6 +38,7 @@ export class VM {
   private limits!: WorkerLimits;
   private limitsReference = 0;
   private printed = 0;
+  private waits = 0;
   private waited = 0;
 
   constructor(
@@ -40,7 +46,7 @@ export class VM {
     private readonly wire: Wire,
     before: VM | null,
   ) {
-    this.control = new Int32Array(start.control);
+    this.control = wire.control;
     this.machine = start.module === null ? before!.machine : new Machine(start.module);
     this.prepared = start.module === null ? before!.prepared : preparedIn(start.module);
     this.machine.functions = {
@@ -132,7 +138,7 @@ export class VM {
 
   // Running
 
-  run(source: Uint8Array, number: number, seed: number): Done {
+  async run(source: Uint8Array, number: number, seed: number): Promise<Done> {
     const { machine } = this;
     const { lua, state } = machine;
     this.reason = 0;
@@ -155,7 +161,12 @@ export class VM {
       machine.pushText(number === 1 ? "script" : `script#${number}`);
       machine.helper.push_integer(state, seed);
       machine.pushReference(this.limitsReference);
-      const status = lua.lua_pcallk(state, 4, MULTIPLE, 0, 0, 0);
+      let status = lua.lua_pcallk(state, 4, MULTIPLE, 0, 0, 0);
+      while (machine.suspended()) {
+        await this.wire.arrival!();
+        machine.goOn();
+        status = lua.lua_pcallk(state, 4, MULTIPLE, 0, 0, 0);
+      }
       done = status === 0 ? this.read(bottom) : this.broken(machine.toText(-1));
     } catch (problem) {
       if (problem instanceof RangeError && /memory/.test(problem.message)) done = this.broken("not enough memory");
@@ -206,7 +217,8 @@ export class VM {
 
   save(): MemoryReport {
     this.collect();
-    return { ...this.machine.save(), references: this.references, base: this.base };
+    const { size, places } = this.machine.save();
+    return { size, places, references: this.references, base: this.base, bytes: this.wire.arrival && this.machine.bytes.slice(0, size) };
   }
 
   private collect(): void {
@@ -287,14 +299,20 @@ export class VM {
 
   private exchange(state: Pointer): number {
     const { machine } = this;
-    const calls = machine.toBytes(1, state);
-    machine.helper.limit.value = 0;
+    if (!machine.resumes()) {
+      this.waits = performance.now();
+      this.wire.send(machine.toBytes(1, state));
+      machine.helper.limit.value = 0;
+      if (this.wire.arrival !== null) {
+        machine.suspend();
+        return 0;
+      }
+    }
     let size = 0;
     let block = 0;
     try {
-      const began = performance.now();
-      const mail = this.wire.exchange(calls, machine);
-      this.waited += performance.now() - began;
+      const mail = this.wire.receive(machine);
+      this.waited += performance.now() - this.waits;
       if (mail === null) {
         if (this.currentReason() === 0) this.reason = REASON.cancelled;
         return this.pushNumber(state, -1);

@@ -1,9 +1,9 @@
 /** The memory from which every worker begins: Lua with the prelude in it. The build makes it, and puts it into lua.wasm. */
 
-import { LAYOUT, PREPARED, type Prepared } from "../protocol.js";
-import { HOST_FUNCTIONS } from "./helper.js";
-import { Machine } from "./machine.js";
-import { reseed } from "./reseed.js";
+import { LAYOUT, PREPARED, type Prepared } from "../src/protocol.js";
+import { HOST_FUNCTIONS } from "../src/worker/helper.js";
+import { Machine } from "../src/worker/machine.js";
+import { reseed } from "../src/worker/reseed.js";
 
 export { PREPARED };
 
