@@ -86,3 +86,24 @@ def server(*, fsync: bool = False, **settings: object) -> Iterator[Server]:
             yield made
         finally:
             made.stop()
+
+
+def used_since(address: str, seconds: float) -> list[str]:
+    """The latest statements of connections to this database that were used in so many seconds."""
+    import psycopg
+
+    with psycopg.connect(address, autocommit=True) as connection:
+        latest = "state_change > clock_timestamp() - make_interval(secs => %s) AND pid <> pg_backend_pid()"
+        found = connection.execute(
+            f"SELECT query FROM pg_stat_activity WHERE datname = current_database() AND {latest}", (seconds,)
+        )
+        return [str(query) for (query,) in found]
+
+
+def transactions(address: str) -> int:
+    """How many there were in this database. Some are counted ten seconds late, and each call of this is two."""
+    import psycopg
+
+    with psycopg.connect(address, autocommit=True) as connection:
+        found = connection.execute("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")
+        return int((found.fetchone() or (0,))[0])

@@ -130,6 +130,11 @@ class World:
         return [get_expenses, pay]
 
 
+def killing(place: str, kill: int, side: str) -> Any:
+    """A backend whose process dies at that write."""
+    return Killing(open_backend(place), kill, side)
+
+
 def open_backend(place: str) -> Backend:
     return PostgresBackend(place) if "://" in place else SqliteBackend(place)
 
@@ -184,7 +189,7 @@ def main() -> None:
             with Sandbox(
                 world.tools("approve" if mode == "approved" else "auto"),
                 language=language,
-                journal=Journal(Killing(open_backend(journal), kill, side)),
+                journal=Journal(killing(journal, kill, side)),
                 approve=world.approve,
             ) as box:
                 run = execute(box, world, language, mode, resuming)

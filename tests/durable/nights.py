@@ -16,7 +16,7 @@ from pathlib import Path
 from moonbox import Sandbox
 from moonbox.durable.store import Journal
 from moonbox.runs import call_ledger
-from tests.durable.crashing import Killing, in_child, new_database, open_backend
+from tests.durable.crashing import in_child, killing, new_database
 
 EXAMPLE = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "overnight.py"))
 
@@ -30,7 +30,7 @@ def main() -> None:
         journal = new_database(place) if "://" in place else str(Path(folder, f"{kill_at}-{place}"))
 
         def host(kill: int, world: object = world, journal: str = journal) -> str:
-            store = Journal(Killing(open_backend(journal), kill, side))
+            store = Journal(killing(journal, kill, side))
             with Sandbox(world.tools(), journal=store, approve=world.approve) as box:  # type: ignore[attr-defined]
                 EXAMPLE["go_on"](box, world, night=0.05)
                 known, replayed = store.known(EXAMPLE["RUN"]), box.replay(EXAMPLE["RUN"])

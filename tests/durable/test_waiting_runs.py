@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,8 @@ from moonbox.durable.questions import Questions
 from moonbox.durable.store import open_journal
 from moonbox.errors import ClosedError, UsageError
 from moonbox.runs import call_ledger
-from tests.postgres import postgres  # noqa: F401 - a fixture
+from tests.durable.crashing import new_database
+from tests.postgres import postgres, used_since  # noqa: F401 - a fixture
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -219,3 +221,28 @@ def test_a_wake_up_of_many_takes_few_threads(impatient: None, tmp_path: Path) ->
             most = max(most, threading.active_count() - before)
         assert [handle.wait(1).value for handle in handles] == [1] * 120
         assert most < 60
+
+
+def test_waiting_runs_keep_their_records_alone(impatient: None, tmp_path: Path) -> None:
+    with Sandbox([pay], journal=tmp_path / "state.db") as box:
+        scripts = ["sleep(100000)", "return tools.pay{cents = 5}"] * 3
+        handles = [box.repl().submit(script) for script in scripts]
+        wait_until(lambda: all(handle.status() == "sleeping" for handle in handles))
+
+        def left() -> set[str]:
+            gc.collect()
+            names = {"Execution", "CallLedger", "Link", "KeptQuestion", "AwaitedDriver"}
+            return names & {type(each).__name__ for each in gc.get_objects()}
+
+        wait_until(lambda: not left() - ({"Link"} if box.workers.live else set()))
+
+
+def test_nothing_is_asked_of_postgresql_while_runs_wait(impatient: None, postgres: str) -> None:  # noqa: F811
+    journal = new_database(postgres)
+    with Sandbox([pay], journal=journal) as box:
+        handles = [box.repl().submit(script) for script in ("sleep(100000)", "return tools.pay{cents = 5}") * 5]
+        wait_until(lambda: all(handle.status() == "sleeping" for handle in handles))
+        time.sleep(2)
+        for _ in range(6):  # leases are renewed every five seconds: none is held
+            time.sleep(1)
+            assert used_since(journal, 1.0) == []

@@ -15,11 +15,10 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.tables import SCHEMA
 from moonbox.database import Database
-from moonbox.durable.index import index_all
 from moonbox.errors import ClosedError, JournalError, MissingExtra
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ _SCHEMA = replace(
     SCHEMA, name="journal", error=JournalError, repair="restore it from a copy; nothing was changed in it"
 )
 _VERSION = 4
-"""Versions 1 and 2 have no table `handles`; versions 1 to 3 have no index of the runs."""
 
 
 # In SQLite the tables can be in the file of an audit trail.
@@ -72,11 +70,7 @@ _TABLES = (
     )
     """,
     "CREATE UNIQUE INDEX questions_of_calls ON questions (run, call)",
-)
-"""`fence` counts the leases of a Repl. `mark` says which rows begin or end a run."""
-_LATER = (
-    "CREATE TABLE IF NOT EXISTS handles (run TEXT PRIMARY KEY, repl TEXT NOT NULL, owner TEXT NOT NULL)",
-    "DROP INDEX IF EXISTS events_of_runs",
+    "CREATE TABLE handles (run TEXT PRIMARY KEY, repl TEXT NOT NULL, owner TEXT NOT NULL)",
     """
     CREATE TABLE journal_runs (
         n {number} PRIMARY KEY,
@@ -103,7 +97,9 @@ _LATER = (
     "{search}",
     "CREATE INDEX questions_answered ON questions (answered) WHERE answered IS NOT NULL",
 )
-"""`n` counts the runs, `wakes` is when a sleeping one goes on, `attempts` how often it was begun or resumed since it
+"""`fence` counts the leases of a Repl. `mark` says which rows begin or end a run.
+
+`n` counts the runs, `wakes` is when a sleeping one goes on, `attempts` how often it was begun or resumed since it
 has last come further. `tags` has labels, tools and failures."""
 
 
@@ -123,67 +119,20 @@ class Transaction:
         return int(self._execute(statement, values).rowcount)
 
 
-class Listener(Protocol):
-    """Waits for answers to questions of the journal."""
-
-    def wait(self, seconds: float, look: float) -> list[str] | None:
-        """The runs whose questions were answered; None where the caller looks. `look` is how often that is needed."""
-
-    def interrupt(self) -> None:
-        """End the wait of another thread."""
-
-    def close(self) -> None: ...
-
-
-class Backend(Protocol):
-    """A database that holds journals."""
-
-    name: str
-    for_update: str
-    """What a SELECT ends with to keep others from changing its rows."""
-    for_share: str
-    """The same, where several may keep them."""
-    index_text: str
-    """Makes the script of a run findable; empty where its row does that."""
-    forget_text: str
-    """The opposite, before the row is changed or deleted."""
-
-    def text_search(self, db: Transaction, query: str) -> tuple[str, str, str]:
-        """Where scripts are searched, the condition, and the number of the run."""
-
-    def text_query(self, words: Sequence[str]) -> str:
-        """The value of the condition: all of these words."""
-
-    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """One statement, which is a transaction by itself: how many rows it has changed."""
-
-    def writing(self) -> contextlib.AbstractContextManager[Transaction]: ...
-
-    def reading(self) -> contextlib.AbstractContextManager[Transaction]: ...
-
-    def now(self) -> float:
-        """The time that leases are measured with."""
-
-    def listener(self) -> Listener: ...
-
-    def notify(self, db: Transaction, run: str) -> None:
-        """Tell other processes, when the transaction ends, that a question of this run was answered."""
-
-    def close(self) -> None: ...
-
-
 class _Looking:
-    """A listener for a database that does not tell of changes."""
+    """Waits for answers to questions of the journal, in a database that does not tell of changes."""
 
     def __init__(self) -> None:
         self._interrupted = threading.Event()
 
     def wait(self, seconds: float, look: float) -> list[str] | None:
+        """The runs whose questions were answered; None where the caller looks. `look` is how often that is needed."""
         self._interrupted.wait(min(seconds, look))
         self._interrupted.clear()
         return None
 
     def interrupt(self) -> None:
+        """End the wait of another thread."""
         self._interrupted.set()
 
     def close(self) -> None:
@@ -204,11 +153,14 @@ class SqliteBackend:
     """A file. A commit survives the death of the process; with `machine`, that of the machine as well."""
 
     for_update = for_share = ""
+    """What a SELECT ends with to keep others from changing its rows, or where several may keep them."""
     index_text = "INSERT INTO journal_text (rowid, source) SELECT n, source FROM journal_runs WHERE id = ?"
+    """Makes the script of a run findable; empty where its row does that."""
     forget_text = (
         "INSERT INTO journal_text (journal_text, rowid, source) "
         "SELECT 'delete', n, source FROM journal_runs WHERE id = ?"
     )
+    """The opposite, before the row is changed or deleted."""
 
     def __init__(self, path: str | Path, *, machine: bool = False, create: bool = True, timeout: float = 10.0) -> None:
         """`timeout` is how long a statement waits for other processes that write."""
@@ -225,7 +177,6 @@ class SqliteBackend:
         with self.writing() as db:
             _create(
                 db,
-                self,
                 real="REAL",
                 bytes="BLOB",
                 number="INTEGER",
@@ -236,13 +187,16 @@ class SqliteBackend:
             )
 
     def text_search(self, db: Transaction, query: str) -> tuple[str, str, str]:
+        """Where scripts are searched, the condition, and the number of the run."""
         joined = "journal_text CROSS JOIN journal_runs AS b ON b.n = journal_text.rowid"
         return joined, "journal_text MATCH ?", "journal_text.rowid"
 
     def text_query(self, words: Sequence[str]) -> str:
+        """The value of the condition: all of these words."""
         return " ".join(f'"{word}"' for word in words)
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """One statement, which is a transaction by itself: how many rows it has changed."""
         with self._marked() as database:
             return database.change(statement, values)
 
@@ -257,13 +211,14 @@ class SqliteBackend:
             yield Transaction(db.execute)
 
     def now(self) -> float:
+        """The time that leases are measured with."""
         return time.time()
 
     def listener(self) -> Listener:
         return _Looking()
 
     def notify(self, db: Transaction, run: str) -> None:
-        pass
+        """Tell other processes, when the transaction ends, that a question of this run was answered."""
 
     def close(self) -> None:
         self._database.close()
@@ -339,7 +294,6 @@ class PostgresBackend:
                 db.rows("SELECT pg_advisory_xact_lock(1836019566)")  # two hosts may start at once
                 _create(
                     db,
-                    self,
                     real="DOUBLE PRECISION",
                     bytes="BYTEA",
                     number="BIGINT GENERATED BY DEFAULT AS IDENTITY",
@@ -506,18 +460,22 @@ def _transaction(connection: Any) -> Transaction:
     return Transaction(lambda statement, values: connection.execute(statement.replace("?", "%s"), values))
 
 
-def _create(db: Transaction, backend: Backend, **types: str) -> None:
-    """Make the tables where they are missing; raises JournalError where they are newer than this version."""
+def _create(db: Transaction, **types: str) -> None:
+    """Make the tables where they are missing; raises JournalError where they are those of another version."""
     db.change("CREATE TABLE IF NOT EXISTS moonbox_journal (version BIGINT NOT NULL)")
     found = db.rows("SELECT version FROM moonbox_journal")
-    if found and found[0][0] > _VERSION:
-        raise JournalError("the journal was written by a newer version of moonbox; upgrade moonbox")
-    if found and found[0][0] == _VERSION:
-        return
-    for statement in (*(() if found else _TABLES), *_LATER):
-        db.change(statement.format(**types))
-    if found:
-        index_all(db, backend)
-        db.change("UPDATE moonbox_journal SET version = ?", (_VERSION,))
-    else:
+    if not found:
+        for statement in _TABLES:
+            db.change(statement.format(**types))
         db.change("INSERT INTO moonbox_journal VALUES (?)", (_VERSION,))
+    elif found[0][0] > _VERSION:
+        raise JournalError("the journal was written by a newer version of moonbox; upgrade moonbox")
+    elif found[0][0] < _VERSION:
+        raise JournalError(
+            "the journal was written by an older version of moonbox, before 0.3; "
+            "end its runs with that version, and choose another place for the journal"
+        )
+
+
+Backend = SqliteBackend | PostgresBackend
+Listener = _Looking | _Listening

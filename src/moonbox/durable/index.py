@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from moonbox.durable.leases import is_held
-from moonbox.durable.records import Begin, CallsAsked, End, Patched, decode
+from moonbox.durable.records import Begin, CallsAsked, End, Patched
 from moonbox.errors import UsageError
 from moonbox.suggest import unknown
 
@@ -131,17 +131,6 @@ def forget(db: Transaction, backend: Backend, repl: str) -> None:
         db.change(backend.forget_text.replace("id = ?", "repl = ?"), (repl,))
     db.change("DELETE FROM journal_tags WHERE run IN (SELECT n FROM journal_runs WHERE repl = ?)", (repl,))
     db.change("DELETE FROM journal_runs WHERE repl = ?", (repl,))
-
-
-def index_all(db: Transaction, backend: Backend) -> None:
-    """Make the index of a journal that an earlier version has written."""
-    for (repl,) in db.rows("SELECT id FROM repls ORDER BY created"):
-        events = db.rows("SELECT run, mark, at, data FROM events WHERE repl = ? AND run <> '' ORDER BY seq", (repl,))
-        for run, mark, at, data in events:
-            records = decode(bytes(data))
-            if mark:  # others are copies of another Repl's
-                enter(db, backend, repl, records, at)
-            enter_tools(db, run, tools_of(records))
 
 
 def find(db: Transaction, backend: Backend, wanted: JournalFilter, page: str, now: float) -> list[KnownRun]:

@@ -32,21 +32,14 @@ def is_held(holder: str, expires: float, now: float) -> bool:
     """Whether the lease still counts. A dead process loses it at once, where its death can be seen."""
     if not holder or expires <= now:
         return False
-    process = _process(holder)
-    return process is None or process.state() != "interrupted"
+    return _process(holder).state() != "interrupted"
 
 
 def in_words(holder: str) -> str:
     """For messages."""
     process = _process(holder)
-    if process is None:
-        return "another process"
     return f"process {process.pid}" + ("" if process.state() == "running" else " in another container or machine")
 
 
-def _process(holder: str) -> Writer | None:
-    """None for the name of an earlier version."""
-    try:
-        return msgspec.json.decode(holder.partition(" ")[2], type=Writer)
-    except msgspec.DecodeError:
-        return None
+def _process(holder: str) -> Writer:
+    return msgspec.json.decode(holder.partition(" ")[2], type=Writer)

@@ -144,8 +144,9 @@ class CallEntry(Struct, eq=False):
     def leave(self) -> None:
         """The run no longer waits for it."""
         self.left = True
-        if self.cancel is not None:
-            self.cancel()
+        cancel, self.cancel = self.cancel, None  # a task that was cancelled keeps all that it had
+        if cancel is not None:
+            cancel()
 
     def close(self, status: CallStatus, packed: Packed | None = None, error: ToolError | None = None) -> None:
         """It has its answer."""
