@@ -116,30 +116,26 @@ class _Console:
         return response
 
     async def resume(self, request: Request) -> Response:
-        """Continue a run that a crash cut off. What takes long goes on; its run is among the others when it ends."""
-        form, bench = await self._page_form(request), self._service.workbench
-        if form is None:
-            return self._sign_in_page("Resume runs from the page that lists them.", status=403)
-        if bench is None:
-            return self._problem(request, 404, "This server has no workbench.")
-        run, in_flight = request.path_params["run"], form.get("in_flight") or None
-        return await self._begun(request, partial(bench.resume, run, in_flight), f"{PREFIX}/durable")
+        """Continue a run that a crash cut off."""
+        return await self._go_on(request, "resume", f"{PREFIX}/durable")
 
     async def correct(self, request: Request) -> Response:
         """Continue a run with a corrected script, or take its calls back."""
+        deed, run = request.path_params["deed"], request.path_params["run"]
+        return await self._go_on(request, deed if deed in ("patch", "undo") else "", f"{PREFIX}/runs/{run}")
+
+    async def _go_on(self, request: Request, deed: str, then: str) -> Response:
+        """Do it with a run of the journal. What takes long goes on; its run is among the others when it ends."""
         form, bench, run = await self._page_form(request), self._service.workbench, request.path_params["run"]
         if form is None:
-            return self._sign_in_page("Correct a run from its page.", status=403)
-        if bench is None or request.path_params["deed"] not in ("patch", "undo"):
+            return self._sign_in_page("Continue or correct a run from the pages that show it.", status=403)
+        if bench is None or not deed:
             return self._problem(request, 404, "There is no such page.")
-        in_flight, source = form.get("in_flight") or None, form.get("source", "").replace("\r\n", "\n")
-        work: Callable[[], Any] = partial(bench.undo, run, in_flight)
-        if request.path_params["deed"] == "patch":
-            work = partial(bench.patch, run, source, in_flight)
-        return await self._begun(request, work, f"{PREFIX}/runs/{run}")
+        source = (form.get("source", "").replace("\r\n", "\n"),) if deed == "patch" else ()
 
-    async def _begun(self, request: Request, work: Callable[[], Any], then: str) -> Response:
-        """Do it; what takes long goes on."""
+        def work() -> None:
+            getattr(bench.sandbox_of(run), deed)(run, *source, in_flight=form.get("in_flight") or None)
+
         task = asyncio.create_task(unbroken(work))
         self._resumed.add(task)
         task.add_done_callback(self._resumed.discard)

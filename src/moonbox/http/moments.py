@@ -70,8 +70,13 @@ class MomentsApi:
         return JsonAnswer({"run": run_dict(came_to), "output": came_to.output, "stopped": None})
 
     async def _view(self, request: Request, at: int) -> RunView:
+        run = request.path_params["id"]
+
+        def look() -> RunView:
+            return self._bench.sandbox_of(run).replay(run, until=at)
+
         with refusing(409, "unavailable", MoonboxError):
-            return await in_thread(self._bench.view, request.path_params["id"], at, start=own_thread)
+            return await in_thread(look, start=own_thread)
 
     def _view_dict(self, view: RunView) -> Mapping[str, Any]:
         """A view without the answers of all calls, which a page has already."""

@@ -42,8 +42,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.sinks import Sink
     from moonbox.durable.store import Journal
-    from moonbox.durable.undoing import Undone, UndoStep
-    from moonbox.durable.views import RunView
+    from moonbox.durable.undoing import UndoStep
     from moonbox.http.playground import PlaygroundSession
     from moonbox.knowledge.base import KnowledgeBase
     from moonbox.media import Media
@@ -172,29 +171,16 @@ class Workbench:
             self._asked[id] |= {"edited": to_jsonable(edited), "when": to_jsonable(decision.when)}
         self.approvals.answer(id, decision)
 
-    def resume(self, run: str, in_flight: str | None) -> Run:
-        """Continue a run of the journal that a crash cut off, with the Sandbox of its language."""
-        return self._sandbox(self.journal.known(run).language).resume(run, in_flight)
-
-    def view(self, run: str, at: int) -> RunView:
-        """A run of the journal as it was at its call of that number; UsageError or Diverged where that is not known."""
-        return self._sandbox(self.journal.known(run).language).replay(run, until=at)
-
-    def patch(self, run: str, source: str, in_flight: str | None) -> Run:
-        """Continue a run of the journal with a corrected script."""
-        return self._sandbox(self.journal.known(run).language).patch(run, source, in_flight)
+    def sandbox_of(self, run: str) -> Sandbox:
+        """The Sandbox of the language of a run of the journal."""
+        return self._sandbox(self.journal.known(run).language)
 
     def undo_plan(self, run: str) -> tuple[UndoStep, ...]:
         """How the calls of a run are taken back; empty where there is nothing to undo, or no more."""
         with contextlib.suppress(MoonboxError):
-            known = self.journal.known(run)
-            if known.undone != "yes":
-                return self._sandbox(known.language).undo_plan(run)
+            if self.journal.known(run).undone != "yes":
+                return self.sandbox_of(run).undo_plan(run)
         return ()
-
-    def undo(self, run: str, in_flight: str | None) -> Undone:
-        """Take the calls of a run back."""
-        return self._sandbox(self.journal.known(run).language).undo(run, in_flight)
 
     def open_languages(self) -> None:
         """Make the Sandboxes of the languages that runs of the journal that have not ended are in."""
