@@ -141,7 +141,7 @@ def _returned_failure(call: Call) -> str | None:
 
 
 def _quoted(text: str, longest: int) -> str:
-    """Text of a tool, which its quotes and its one line tell apart from ours."""
+    """Text of a tool as a JSON string on one line, so that it cannot be taken for text of moonbox."""
     return json.dumps(one_line(text, longest), ensure_ascii=False)
 
 

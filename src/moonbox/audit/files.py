@@ -75,10 +75,7 @@ class Retention:
 
     @property
     def pruning(self) -> Pruning | None:
-        """What is removed when it is time; None when everything is kept.
-
-        Of bytes and runs a quarter more than necessary goes, so that not every run has the trail rewritten.
-        """
+        """What a pruning removes: a quarter more bytes and runs than necessary, so that it is rare. None keeps all."""
         if self == Retention(None, None, None):
             return None
         return Pruning(
@@ -170,7 +167,7 @@ class FileTrail(RunReader):
         raise NotImplementedError
 
     def _retain(self, written: int) -> None:
-        """Prune the trail where it is past its bounds; not every call looks whether it is."""
+        """Prune the trail if it exceeds its bounds. Only some calls check that."""
         keep, now = self._retention, time.monotonic()
         self._new_bytes += written
         self._new_runs += 1

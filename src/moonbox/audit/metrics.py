@@ -12,7 +12,7 @@ from moonbox.errors import MissingExtra
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from opentelemetry.metrics import Meter, MeterProvider
+    from opentelemetry.metrics import MeterProvider
 
     from moonbox.audit.records import Run
 
@@ -59,19 +59,16 @@ class Metrics:
         providers = MeterProvider([reader], shutdown_on_exit=False), meter_provider or metrics.get_meter_provider()
         self._watched: weakref.WeakSet[Readings] = weakref.WeakSet()
         self._instruments: dict[str, list[Any]] = {name: [] for name in (*COUNTERS, *HISTOGRAMS)}
-        for provider in providers:
-            self._create(provider.get_meter("moonbox", __version__))
-
-    def _create(self, meter: Meter) -> None:
-        for name, about in COUNTERS.items():
-            self._instruments[name].append(meter.create_counter(f"moonbox_{name}", description=about))
-        for name, (about, bounds) in HISTOGRAMS.items():
-            histogram = meter.create_histogram(
-                f"moonbox_{name}", description=about, explicit_bucket_boundaries_advisory=bounds
-            )
-            self._instruments[name].append(histogram)
-        for name, (label, about) in GAUGES.items():
-            meter.create_observable_gauge(f"moonbox_{name}", [self._reader(name, label)], description=about)
+        for meter in (provider.get_meter("moonbox", __version__) for provider in providers):
+            for name, about in COUNTERS.items():
+                self._instruments[name].append(meter.create_counter(f"moonbox_{name}", description=about))
+            for name, (about, bounds) in HISTOGRAMS.items():
+                histogram = meter.create_histogram(
+                    f"moonbox_{name}", description=about, explicit_bucket_boundaries_advisory=bounds
+                )
+                self._instruments[name].append(histogram)
+            for name, (label, about) in GAUGES.items():
+                meter.create_observable_gauge(f"moonbox_{name}", [self._reader(name, label)], description=about)
 
     def record(self, run: Run) -> None:
         """A run has ended."""

@@ -119,7 +119,7 @@ class RunPage:
 
 @dataclass(frozen=True, slots=True)
 class ToolStats:
-    """How one tool did. Times are in seconds, over the calls that reached the tool."""
+    """Figures of one tool. Times are in seconds, over the calls that reached the tool."""
 
     tool: str
     calls: int
@@ -284,7 +284,7 @@ class RunReader:
         return earlier, later
 
     def stats(self, *, since: float | None = None, latest: int | None = None) -> TrailStats:
-        """How runs and tools did, since a moment or over so many of the latest runs.
+        """Figures of runs and tools, since a point in time or over the `latest` runs.
 
         The figures are of one moment, also while others write.
         """

@@ -164,7 +164,7 @@ def parse_place(where: str | os.PathLike[str]) -> tuple[str, Path]:
 
 
 class SinkAround:
-    """A sink that passes everything on to another. Whatever else that one can do, this one can."""
+    """A sink that passes everything on to another. Its other attributes are those of that sink."""
 
     def __init__(self, inner: Sink) -> None:
         self._inner = inner

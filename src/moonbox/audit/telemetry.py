@@ -66,16 +66,16 @@ class Telemetry:
             "moonbox.call.index": index,
         }
         span = self._tracer.start_span(f"execute_tool {name}", context=parent.context, attributes=attributes)
-        return CallSpan(span, parent.context, content=self._content)
+        return CallSpan(span, parent.context, content=self._content, run_id=parent.run_id)
 
 
 class _Recorded:
     """A span under way."""
 
-    def __init__(self, span: Span, around: Context, *, content: bool) -> None:
+    def __init__(self, span: Span, around: Context, *, content: bool, run_id: str) -> None:
         from opentelemetry import trace
 
-        self.span = span
+        self.span, self.run_id = span, run_id
         self.context = trace.set_span_in_context(span, around)
         self._content = content
 
@@ -106,10 +106,6 @@ class _Recorded:
 
 class RunSpan(_Recorded):
     """The span of a run."""
-
-    def __init__(self, span: Span, around: Context, *, content: bool, run_id: str) -> None:
-        super().__init__(span, around, content=content)
-        self.run_id = run_id
 
     def end(self, run: Run | None = None) -> None:
         """End the span with what the run's record says; without a record it ends as cancelled."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Writer(Struct, frozen=True):
-    """A process, told apart from all others that had or will have its id. What the system does not tell is empty."""
+    """A process, distinguished from others with the same id. What the system does not report is empty."""
 
     pid: int
     began: str = ""

@@ -320,7 +320,7 @@ _COLOURS = (
     r"|(?P<magenta>\b(?:true|false|null)\b)|(?P<cyan>-?\b\d[\w.+-]*)"
 )
 _PARTS_OF_A_ROW = 20
-"""So many values a row, on average, are looked at; further ones would hardly be shown."""
+"""How many values are read for each row, on average; further ones would hardly be shown."""
 
 
 def pretty(value: Any, width: int, *, items: int = 30, chars: int = 500, rows: int = 60) -> tuple[Text, bool]:

@@ -71,9 +71,11 @@ class KnowledgeConfig:
         given, unusable, unset = _without_unset(data)
         table = read(KnowledgeTable, given, "knowledge")
         kinds = builtin_connectors() if connectors is None else connectors
-        sources: dict[str, Connector] = {
-            name: _source(name, options, base_dir, kinds) for name, options in table.sources.items()
-        }
+        sources: dict[str, Connector] = {}
+        for name, options in table.sources.items():
+            section = f"knowledge.sources.{name}"
+            kind, rest = _choice("connector", options, kinds, section)
+            sources[name] = kinds[kind].build(rest, base_dir, section)
         sources.update(unusable)
         embeddings, local = _embeddings(table.embeddings)
         return cls(resolve_path(base_dir.absolute(), table.path), sources, embeddings, local, unset)
@@ -168,12 +170,6 @@ def _without_unset(data: Any) -> tuple[Any, dict[str, Connector], str | None]:
     if unset is not None:
         del given["embeddings"]
     return given, dict(unusable), unset
-
-
-def _source(name: str, table: Mapping[str, Any], base_dir: Path, kinds: Mapping[str, ConnectorKind]) -> Connector:
-    section = f"knowledge.sources.{name}"
-    kind, options = _choice("connector", table, kinds, section)
-    return kinds[kind].build(options, base_dir, section)
 
 
 def _embeddings(table: Mapping[str, Any] | None) -> tuple[OpenAIEmbeddings | None, bool]:

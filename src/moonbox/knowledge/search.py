@@ -39,11 +39,10 @@ RANK_CONSTANT = 60
 WEIGHTS = "5.0, 2.0, 1.0"  # of title, heading and text
 DOCUMENT = DOCUMENT_OF.format("rowid")
 MOST_RANKED, NEWEST = 10_000, 3_000
-"""Ranking costs one microsecond a chunk. A word that is in more chunks than the first number hardly tells documents
-apart: it only chooses as many of the newest chunks as the second one, and counts in the chunks that rarer words, titles
-and headings choose."""
+"""Ranking a chunk takes one microsecond. A word in more than MOST_RANKED chunks selects only the NEWEST of them; for
+the rank it also counts in the chunks that rarer words, titles and headings select."""
 CANDIDATES = 3
-"""How many times `limit` documents are ranked again by how many of the words they have."""
+"""The best CANDIDATES * `limit` documents are ranked again by how many of the words they have."""
 CHUNK_BONUS, DOCUMENT_BONUS = 2.0, 0.5
 """What a document's score is raised by, as a multiple, when its best chunk, or all its chunks together, have all words.
 With half of the words it is half of that."""

@@ -42,7 +42,7 @@ CODECS = (
 )
 """The encodings that are looked for."""
 FEWEST_DETECTED, MOST_DETECTED = 24, 50_000
-"""So many bytes of other letters tell encodings apart; so many bytes are looked at."""
+"""The fewest bytes of non-ASCII text by which an encoding is detected, and the most bytes that are read for it."""
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _NO_TEXT = "no text in any known encoding"
 # A page names its encoding, and Python's list has some that are not encodings of text (zlib) or are slow (punycode).
