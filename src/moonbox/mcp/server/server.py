@@ -313,16 +313,9 @@ class _SdkServer(Server[Any]):
 
     describe: Callable[[], str]
 
-    def create_initialization_options(
-        self,
-        notification_options: NotificationOptions | None = None,
-        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
-        extensions: dict[str, dict[str, Any]] | None = None,
-    ) -> InitializationOptions:
-        notifications = notification_options or NotificationOptions(
-            tools_changed=True, prompts_changed=True, resources_changed=True
-        )
-        options = super().create_initialization_options(notifications, experimental_capabilities, extensions)
+    def create_initialization_options(self, *_: Any, **__: Any) -> InitializationOptions:
+        changing = NotificationOptions(tools_changed=True, prompts_changed=True, resources_changed=True)
+        options = super().create_initialization_options(changing)
         # Made for the handshake alone: the protocol without one leaves tasks to an extension.
         declared: dict[str, Any] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
         tasks = types.ServerTasksCapability.model_validate(declared)

@@ -115,16 +115,18 @@ class Upstreams:
 
     async def async_wait(self, seconds: float, *, offers: bool = False) -> bool:
         """The same, awaited. `offers`: until the prompts and resources of each server are known, or cannot be now."""
+        events = [each.catalog.offers_known if offers else each.settled for each in self._upstreams.values()]
 
         async def wait() -> bool:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    for upstream in self._upstreams.values():
-                        await (upstream.catalog.offers_known if offers else upstream.settled).wait()
+                    for event in events:
+                        await event.wait()
                 return True
             return False
 
-        return self._home is None or self._home.is_closed() or await self._at_home(wait())
+        known = self._home is None or self._home.is_closed() or all(event.is_set() for event in events)
+        return known or await self._at_home(wait())
 
     def wait_until_started(self) -> None:
         """Wait until each server is ready, or its first attempt to start has failed or taken its `start_timeout`."""
