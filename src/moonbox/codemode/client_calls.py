@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     """What waits for answers: a script, or one direct call."""
     Answers = Mapping[int, Any] | Sequence[Any] | Answer
     Respond = Callable[[ToolCall], Any | Awaitable[Any]]
+    Place = Callable[..., Awaitable["Reply | None"]]
+    """(turn, *, awaited): waits for a turn where a script that waited may go on, which ends with the stack `turn`; the
+    reply where it cannot go on there."""
 
 
 async def take_turn(turns: Turns, stack: ExitStack, *, awaited: bool) -> None:
@@ -40,20 +43,6 @@ async def take_turn(turns: Turns, stack: ExitStack, *, awaited: bool) -> None:
     else:
         turns.enter()
     stack.callback(turns.leave)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A conversation, where a script that waited may go on. Its scripts run one after another."""
-
-    turns: Turns
-    refusal: Callable[[ExitStack], Reply | None]
-    """The reply where it cannot go on there. What it opens is closed with the turn."""
-
-    async def enter(self, turn: ExitStack, *, awaited: bool) -> Reply | None:
-        """Wait for a turn, which ends with the stack."""
-        await take_turn(self.turns, turn, awaited=awaited)
-        return self.refusal(turn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +126,7 @@ class Paused(str):
     async def _reply(self, answers: Answers, *, awaited: bool) -> Reply:
         start = partial(_resume, self._step, self._by_id(answers))
         with ExitStack() as turn:
-            refused = self._place and await self._place.enter(turn, awaited=awaited)
+            refused = self._place and await self._place(turn, awaited=awaited)
             return refused or await self._owner.drive(start, self._place, turn, awaited=awaited)
 
     def cancel(self) -> None:

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from moonbox.audit.answer import json_reply
 from moonbox.closing import Closing
 from moonbox.codemode.catalog import Catalog, rough_tokens
-from moonbox.codemode.client_calls import ClientCalls, DirectStep, Paused, Place, Reply, take_turn
+from moonbox.codemode.client_calls import ClientCalls, DirectStep, Paused, Reply, take_turn
 from moonbox.codemode.definitions import Definition, Format, in_format
 from moonbox.codemode.routing import explain_misdirected
 from moonbox.codemode.sessions import Sessions, TooManySessions
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from moonbox.audit.records import Run
+    from moonbox.codemode.client_calls import Place
     from moonbox.config.sections import CodeModeSettings
     from moonbox.durable.index import KnownRun
     from moonbox.tools.tool import Tool
@@ -337,16 +338,18 @@ class CodeMode(Closing):
 
     def _place(self, conversation: str, paused: Repl) -> Place:
         """Where a script that waited goes on: in its conversation, if that still has the same state."""
+        key = conversation + self._suffix
 
-        def refusal(turn: ExitStack) -> Reply | None:
+        async def enter(turn: ExitStack, *, awaited: bool) -> Reply | None:
+            await take_turn(self._turns(paused), turn, awaited=awaited)
             if self._ended.is_set():
                 raise ClosedError("this CodeMode is closed")
-            if self.sessions.get(conversation + self._suffix) is not paused:
+            if self.sessions.get(key) is not paused:
                 return Reply(_ENDED, True)
-            turn.enter_context(self.sessions.use(conversation + self._suffix, partial(self._new_repl, conversation)))
+            turn.enter_context(self.sessions.use(key, partial(self._new_repl, conversation)))
             return None
 
-        return Place(self._turns(paused), refusal)
+        return enter
 
     def _turns(self, repl: Repl) -> Turns:
         """Of the scripts of a conversation that may wait for the client: a Repl refuses others while one waits."""

@@ -24,28 +24,16 @@ def _libraries(features: Collection[str]) -> dict[str, list[str]]:
 
 
 def _completeness() -> Callable[[str], bool]:
-    """Lua's own parser decides."""
-    from lupa import lua54
-
-    runtime = lua54.LuaRuntime(register_eval=False, register_builtins=False, encoding="utf-8")
-    # Compiles and never runs what it compiles; the text is what the person at the prompt has typed.
-    problem_with = runtime.execute(
-        "local load, select = load, select return function(text) return (select(2, load(text, '=script', 't', {}))) end"
-    )
+    from moonbox.languages.lua.syntax.listing import Listing
 
     def is_complete(text: str) -> bool:
-        try:
-            problems = [problem_with(text), problem_with(f"return {text}")]
-        except (UnicodeEncodeError, lua54.LuaError):
-            return True  # whatever it is, more lines will not help
-        return None in problems or not any(map(_wants_more, problems))
+        listing = Listing(text)
+        failures = [parsed and parsed.failure for parsed in (listing.parsed, listing.parsed_as_value)]
+        # A string in quotes ends with its line: the next line would not be part of it.
+        ends = (each.token.kind == "eof" or each.text.startswith("unfinished long") for each in failures if each)
+        return None in failures or not any(ends)
 
     return is_complete
-
-
-def _wants_more(problem: str) -> bool:
-    # A string in quotes ends with its line: the next line would not be part of it.
-    return problem.endswith("<eof>") and "unfinished string" not in problem
 
 
 LUA = Language(

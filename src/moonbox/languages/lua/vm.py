@@ -20,16 +20,6 @@ PRELUDE = os.path.join(os.path.dirname(__file__), "prelude")  # noqa: PTH118, PT
 _SLACK = 64 * 1024  # what a host call may need of Lua's memory for its own values
 _CANCELLED, _MEMORY = 2, 4
 _REASONS = {0: "", 1: "time", _CANCELLED: "cancelled", 3: "calls", _MEMORY: "memory"}
-# The same instructions with and without the native part, so that operations are counted alike.
-_BY_ADDRESS = b"""return function(host)
-  local native = debug.getregistry()["moonbox.native"]
-  for name, f in pairs(native or {}) do host[name] = f end
-  local enter, adopt, format = host.enter, host.adopt, native and host.second or string.format
-  local decode, ready = host.decode, native and host.ready or type
-  function host.enter(level, co) enter(level, format("%p", co)) end
-  function host.adopt(co) adopt(format("%p", co)) end
-  function host.decode(text) ready(text) return decode(text) end
-end"""
 _LIMITS = ("max_string", "max_array", "max_depth", "max_output", "max_memory")
 _KEPT_FROM = 500  # bytes; see prelude/kept.lua
 _NONE = type(None)
@@ -336,7 +326,7 @@ class LuaVM:
                 b"adopt": self._interrupt.adopt,
             }
         )
-        runtime.execute(_BY_ADDRESS)(host)
+        chunks["by_address"]()(host)
         return chunks["main"](host, lambda name: chunks[name.decode()]())
 
     def _opened(self, native: Any, library: str) -> Any:

@@ -389,7 +389,11 @@ class _Rewriter(ast.NodeTransformer):
             for word in node.keywords:
                 word.value = self._as_list(word.value)
         if written in _PARALLEL and written not in self._bound and node.args:
-            node.args[0] = self._as_coroutine(node.args[0])
+            given = node.args[0]
+            if isinstance(given, ast.Name) and given.id in self._handed:
+                node.args[0] = self._new(name(f"{TWIN}{given.id}"), given)
+            elif isinstance(given, ast.Lambda):
+                node.args[0] = self._hoist(given)
         node.args = [self.visit(argument) for argument in node.args]
         node.keywords = [self.visit(word) for word in node.keywords]
         if isinstance(function, ast.Attribute) and function.attr != "__class__":
@@ -423,11 +427,6 @@ class _Rewriter(ast.NodeTransformer):
         ):
             return self._new(call("_list", node), node)  # type: ignore[no-any-return]
         return node
-
-    def _as_coroutine(self, function: ast.expr) -> ast.expr:
-        if isinstance(function, ast.Name) and function.id in self._handed:
-            return self._new(name(f"{TWIN}{function.id}"), function)  # type: ignore[no-any-return]
-        return self._hoist(function) if isinstance(function, ast.Lambda) else function
 
     def _hoist(self, function: ast.Lambda) -> ast.expr:
         """A lambda as a coroutine of its own before the statement, which has the same variables in sight."""

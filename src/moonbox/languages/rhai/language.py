@@ -21,21 +21,12 @@ RUNTIME = (
     *("values", "errors", "format", "sizes", "search", "operators", "comparison", "ranges", "access", "tools", "calls"),
     *("parallel", "core", "numbers", "strings", "sorting", "arrays", "maps", "lists", "blobs", "json", "state"),
 )
-_END = """
-return function(host)
-  local C, R = {}, {}
-  for i = 1, #compiler do compiler[i](C, host.lib) end
-  R.compiler = C
-  for i = 1, #runtime do runtime[i](R, host.lib, host) end
-  C.raise = R.syntax_error
-  return R
-end
-"""
 
 
 def runtime_source() -> str:
     """The Lua files as one chunk, which returns `function(host) … return R end`."""
-    return "\n".join([folder_source("compiler", COMPILER), folder_source("runtime", RUNTIME), _END])
+    end = (RHAI.folder / "runtime_end.lua").read_text(encoding="utf-8")
+    return "\n".join([folder_source("compiler", COMPILER), folder_source("runtime", RUNTIME), end])
 
 
 def folder_source(folder: str, names: Collection[str]) -> str:
