@@ -200,7 +200,7 @@ def loops_of(chance: random.Random) -> dict[str, Any]:
             case "items" | "additionalProperties" as keyword:
                 return {keyword: part(depth + 1)}
             case keyword:
-                return {keyword: [part(depth + 1) for _ in range(chance.choice((1, 2, 3)))] * copies}
+                return {keyword: [part(depth + 1) for _ in range(chance.choice((1, 2, 3)))] * (1 if depth else copies)}
 
     return {"$ref": "#/$defs/d0", "$defs": {f"d{at}": part() for at in range(count)}}
 
