@@ -119,6 +119,11 @@ class Estimate:
         """At one value, at most."""
         return self._work(self._root).looks
 
+    @property
+    def is_divided(self) -> bool:
+        """Whether values are compared with the whole only in pieces."""
+        return self._work(self._root).divided
+
     def affords(self, schema: Schema, value: Any) -> bool:
         """Whether a value can be compared with a part of the schema at once."""
         return self._affords(self._work(schema), value)

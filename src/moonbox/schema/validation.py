@@ -91,6 +91,9 @@ class Validator:
         except RecursionError:
             raise TooCostly("its schema is nested too deeply") from None
         try:
+            if estimate is not None and estimate.is_divided:  # only its parts are used; compiling it may never end
+                jsonschema_rs.meta.validate(self._root.schema)
+                return _compiled(True, own=False), estimate
             return _compiled(self._root.schema, own=self._own), estimate
         except jsonschema_rs.ValidationError as error:
             where = "".join(f"[{part!r}]" for part in error.instance_path)
