@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moonbox.durable.backends import PostgresBackend
 from moonbox.durable.index import JournalFilter
 from moonbox.durable.store import Journal, open_journal
 
@@ -117,8 +118,8 @@ def main() -> None:
         for name, place in found.items():
             journal = open_journal(place, max_days=0)
             fill(journal, args.runs)
-            if name == "PostgreSQL":
-                with journal.backend.connect() as connection:  # type: ignore[attr-defined]  # it is PostgreSQL's
+            if isinstance(journal.backend, PostgresBackend):
+                with journal.backend.connect() as connection:
                     connection.execute("VACUUM ANALYZE")
             figures[name] = measure(journal, args.runs)
             journal.close()
