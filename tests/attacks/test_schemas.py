@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import random
 import threading
@@ -39,12 +40,14 @@ class Watchdog:
 
     @contextmanager
     def watching(self) -> Iterator[Watchdog]:
+        gc.freeze()  # the longer the tests run, the longer it takes to collect what is not of the schema
         self._thread.start()
         try:
             yield self
         finally:
             self._ended.set()
             self._thread.join()
+            gc.unfreeze()
 
 
 def chain(levels: int, keyword: str, leaf: Any, **more: Any) -> dict[str, Any]:

@@ -322,7 +322,7 @@ class Repl(Closing):
             repls.known.discard(self)
 
     def __del__(self) -> None:
-        """One that was dropped and not closed gives its worker up when another Repl needs it."""
+        """One that was dropped and not closed gives its worker up when another Repl is made, or needs it."""
         with suppress(AttributeError):  # it was not complete
             if not self._turns.closed:
                 if self._runner.worker.link is not None:

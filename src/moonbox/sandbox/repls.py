@@ -73,6 +73,16 @@ class Repls:
         if not self._stopped:
             close()
 
+    def add(self, repl: Repl) -> None:
+        """A new Repl. The workers of those that were dropped end."""
+        self._end_dropped()
+        self.known.add(repl)
+
+    def _end_dropped(self) -> None:
+        with suppress(IndexError):  # another thread may take the last one
+            while self.dropped:
+                self.dropped.pop().close(idle=True)
+
     def _make_room(self) -> None:
         """Called under the pool's lock."""
         if (self._can_sleep or self.dropped) and not self._is_sharing:
@@ -83,8 +93,7 @@ class Repls:
         """While a request for a worker waits: put those that have been idle longest to sleep."""
         while self._is_sharing:
             began, waiting = time.monotonic(), self._pool.counts().waiting
-            while self.dropped:
-                self.dropped.pop().close(idle=False)
+            self._end_dropped()
             repls = self.living() if self._can_sleep else []
             idle = [(link.idle_seconds(), repl) for repl in repls if (link := repl.idle_worker) is not None]
             for _, repl in sorted(idle, key=lambda each: -each[0])[:waiting]:

@@ -197,7 +197,7 @@ class Sandbox(Closing):
         self._check_open()
         make = self._repl_class or self._load_repl_class()
         repl = make(self, options, timeout, toolbox, before_write, check, for_one_run, repl_id)
-        self._repls.known.add(repl)
+        self._repls.add(repl)
         return repl
 
     def _load_repl_class(self) -> type[Repl]:

@@ -99,6 +99,7 @@ class Estimate:
         self._numbers: dict[int, int] = {}
         self._patterns: dict[str, int] = {}
         self._built = self._paths = 0
+        self._has_identifiers = False
         self.reads_text = False
         """Whether its work grows with the length of texts, and not only with the number of values."""
         self.is_divisible = True
@@ -152,6 +153,7 @@ class Estimate:
                     if isinstance(name := item.get(keyword), str):
                         self._anchors.setdefault(name, []).append(item)
                 ids = [name for keyword in ("$id", "id") if isinstance(name := item.get(keyword), str)]
+                self._has_identifiers |= bool(ids)
                 if ids and item is not self._root:
                     self._bases.append(item)
                     for name in ids:
@@ -311,7 +313,9 @@ class Estimate:
         for keyword in ("$ref", *_DYNAMIC):
             if not isinstance(ref := schema.get(keyword), str):
                 continue
-            fragment = ref.partition("#")[2]
+            document, _, fragment = ref.partition("#")
+            if document and not self._has_identifiers:  # of another document, which is not read
+                continue
             if fragment and not fragment.startswith("/"):
                 yield from self._anchors.get(fragment, ())
             else:
