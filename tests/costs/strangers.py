@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import json
 import random
 import resource
@@ -108,6 +109,8 @@ def main(minutes: float, seed: int) -> int:
         for _, make, read in kinds:  # what is loaded at the first use is no stranger's doing
             with contextlib.suppress(MoonboxError):
                 read(make(random.Random(0)))
+        gc.collect()
+        gc.freeze()  # to collect what the test itself has loaded takes long, and is no stranger's doing either
         watchdog, count, until = Watchdog(), 0, time.monotonic() + minutes * 60
         while time.monotonic() < until:
             name, make, read = pick.choice(kinds)
