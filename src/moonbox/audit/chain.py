@@ -56,7 +56,7 @@ _KINDS = {
 }
 
 
-class Link(NamedTuple):
+class ChainLink(NamedTuple):
     """One record of a chain, as its format has read and compared it."""
 
     kind: str
@@ -69,7 +69,7 @@ class Link(NamedTuple):
     """What the record of a pruning says: how many runs are gone, and the hashes of their places."""
 
 
-def check_chain(links: Iterable[Link], expect: str | None) -> Verification:
+def check_chain(links: Iterable[ChainLink], expect: str | None) -> Verification:
     """Check a chain up to the first record that does not fit. A record of a pruning must name every place before it."""
     stubs, kinds = dict[str, str](), Counter[str]()
     head, pruned, expected = START, 0, expect is None

@@ -21,7 +21,7 @@ import sqlite3
 import threading
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.chain import START, Link, check_chain, json_object, prune_note
+from moonbox.audit.chain import START, ChainLink, check_chain, json_object, prune_note
 from moonbox.audit.files import FileTrail
 from moonbox.audit.records import DAMAGED, Call, Run
 from moonbox.audit.tables import put_call, put_run, put_start, tables_in_memory
@@ -296,7 +296,7 @@ class _Tail:
         return hasher.hexdigest()
 
 
-def line_links(lines: Iterable[bytes]) -> Iterator[Link]:
+def line_links(lines: Iterable[bytes]) -> Iterator[ChainLink]:
     """The chain of a file from its first line to its last."""
     tail, number, first_loose = _Tail(), 0, b""
     for number, line in enumerate(lines, 1):
@@ -304,13 +304,13 @@ def line_links(lines: Iterable[bytes]) -> Iterator[Link]:
         if parts is None:
             first_loose = first_loose if tail.loose else line
         elif parts[0] == _STUB and not tail.loose:
-            yield Link("pruned", f"line {number}", parts[1])
+            yield ChainLink("pruned", f"line {number}", parts[1])
         else:
             body, hash = parts
             kind = next((kind for start, kind in _KINDS.items() if body.startswith(start)), "run")
             fits = hash == tail.hash_of(body)
             problem = None if fits else f"line {number}{_described(line)} does not fit the lines before it"
-            yield Link(
+            yield ChainLink(
                 kind, hash=hash, problem=problem, note=json_object(line).get("prune") if kind == "prune" else None
             )
         tail.add(line)
@@ -320,7 +320,7 @@ def line_links(lines: Iterable[bytes]) -> Iterator[Link]:
         if tail.head:
             place = f"line {number - tail.loose + 1}{_described(first_loose)}"
             problem = f"{place} has no hash, but the lines before it have"
-        yield Link("end", problem=problem)
+        yield ChainLink("end", problem=problem)
 
 
 def _described(line: bytes) -> str:

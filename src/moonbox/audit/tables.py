@@ -7,7 +7,7 @@ import json
 import sqlite3
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.chain import START, Link, digest, json_object, link, prune_note
+from moonbox.audit.chain import START, ChainLink, digest, json_object, link, prune_note
 from moonbox.audit.query import UNFINISHED, RunSummary
 from moonbox.audit.records import DAMAGED, Run, cut_off
 from moonbox.compact import clean
@@ -193,7 +193,7 @@ def delete_runs(db: sqlite3.Connection, ids: Iterable[str]) -> None:
     db.executemany("DELETE FROM intents WHERE run = ?", rows)
 
 
-def chain_links(db: sqlite3.Connection) -> Iterator[Link]:
+def chain_links(db: sqlite3.Connection) -> Iterator[ChainLink]:
     """The chain from its first record to its last."""
     head = START
     for position, kind, run, call, content, hash in db.execute(_CHAIN):
@@ -205,9 +205,9 @@ def chain_links(db: sqlite3.Connection) -> Iterator[Link]:
             note = json_object(content)
         elif kind != "pruned" and (wrong := _content_problem(db, position, kind, run, call, content)):
             problem = f"{place}: {wrong}"
-        yield Link(kind, place, hash, problem, note)
+        yield ChainLink(kind, place, hash, problem, note)
         head = hash
-    yield Link("end", problem=next(_strangers(db), None))
+    yield ChainLink("end", problem=next(_strangers(db), None))
 
 
 _REPLACED = """

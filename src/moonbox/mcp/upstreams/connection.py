@@ -53,7 +53,7 @@ _TASK_KEPT_MILLISECONDS = 600_000
 _LISTS = 5
 
 
-class Session(ClientSession):
+class UncheckedSession(ClientSession):
     """The SDK's session. Results are checked where scripts get them: here it would be on the loop of all servers."""
 
     async def validate_tool_result(self, name: str, result: types.CallToolResult) -> None:
@@ -68,7 +68,7 @@ class Connection:
     ) -> None:
         self.transport = transport
         self._dispatcher: JSONRPCDispatcher[Any] = JSONRPCDispatcher(*streams)
-        self.session = Session(
+        self.session = UncheckedSession(
             dispatcher=self._dispatcher,
             client_info=types.Implementation(name="moonbox", version=__version__),
             message_handler=self._take_message,
