@@ -355,6 +355,13 @@ def test_the_session_and_the_draft_survive_navigation(page: Page) -> None:
     expect(page.locator("#values")).to_have_text("value42")
 
 
+def test_a_draft_has_the_name_of_its_first_comment(page: Page) -> None:
+    run(page, "local meals = 2\n-- What lunch costs\nreturn meals")
+    page.get_by_text("Drafts and history").click()
+    page.get_by_role("button", name="New draft").click()
+    expect(page.locator("#draft-list").get_by_role("button", name="What lunch costs", exact=True)).to_be_visible()
+
+
 def test_drafts_and_the_history_outlive_the_tab(page: Page, console: Console) -> None:
     run(page, "return 'the first'")
     page.get_by_text("Drafts and history").click()

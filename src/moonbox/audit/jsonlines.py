@@ -146,7 +146,7 @@ class JsonLinesSink(FileTrail):
         while True:
             try:
                 fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
-            except FileNotFoundError:  # somebody has removed it
+            except FileNotFoundError:  # it was removed
                 create_private_file(self.path)
                 continue
             try:

@@ -104,7 +104,7 @@ MAX_OPEN = 8
 
 @dataclass(frozen=True, slots=True)
 class ClientFeatures:
-    """What servers are told that they can ask for, and whom they reach outside of a call."""
+    """What servers may ask for, and the caller that they reach outside of a call."""
 
     sampling: bool = False
     elicitation: bool = False
@@ -165,7 +165,7 @@ class Callbacks:
                 call.resume()
 
     def log(self, params: types.LoggingMessageNotificationParams) -> None:
-        """Pass a log message on to the client that the server works for; nobody gets one about another's call."""
+        """Pass a log message on to the client whose call the server works on, and to no other."""
         caller = None if self._has_several_clients() else self._caller()
         if caller is not None:
             caller.log(params)

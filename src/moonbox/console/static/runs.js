@@ -14,6 +14,8 @@ const filters = $("#filters");
 const group = $("#group");
 const MOST_LIVE = 200;
 const MOST_EXPORTED = 10_000;
+/** The tokens that a script has spared; a direct call spares none. */
+const spared = (run) => (run.language === "direct" ? 0 : Math.max(0, run.spared ?? 0));
 const COLUMNS = ["id", "started", "state", "kind", "language", "repl", "calls", "failed_calls", "open_calls", "wall", "spared", "title", "labels"];
 
 const runs = new Map(); // by their ids, as the server told of them
@@ -43,7 +45,7 @@ function row(run) {
     h("td", { class: "title" }, h("a", { href: address }, run.title || "(empty script)")),
     h("td", { class: "right", "data-noun": run.calls === 1 ? "call" : "calls" }, count(run.calls) + failed),
     h("td", { class: "right" }, run.state === "running" ? "" : seconds(run.wall)),
-    h("td", { class: "right", "data-noun": "spared" }, run.spared > 0 && run.language !== "direct" ? count(run.spared) : ""),
+    h("td", { class: "right", "data-noun": "spared" }, spared(run) > 0 ? count(spared(run)) : ""),
     h("td", {}, run.language),
     h("td", { class: "nowrap" }, when(run.started)),
     h("td", {}, run.language === "direct" ? null : h("a", { class: "chip", href: `/console/playground${query({ run: run.id })}`, onClick: again }, "Run again")),
@@ -88,8 +90,8 @@ function draw() {
 function heading(name, members) {
   const label = group.value === "repl" ? "session" : group.value;
   const failed = members.filter(({ state }) => state === "failed").length;
-  const spared = members.reduce((sum, run) => sum + Math.max(0, run.spared ?? 0), 0);
-  const facts = [plural(members.length, "run"), failed && `${count(failed)} failed`, spared && `${count(spared)} tokens spared`].filter(Boolean).join(" · ");
+  const tokens = members.reduce((sum, run) => sum + spared(run), 0);
+  const facts = [plural(members.length, "run"), failed && `${count(failed)} failed`, tokens && `${count(tokens)} tokens spared`].filter(Boolean).join(" · ");
   const where = group.value === "repl" ? { repl: name } : { label: `${group.value}=${name}` };
   const title = name ? h("a", { href: "/console/runs" + query(where) }, `${label} ${name.slice(0, 60)}`) : `without a ${label}`;
   return h("tr", { class: "group" }, h("th", { colspan: 9, scope: "rowgroup" }, title, h("span", { class: "dim" }, ` · ${facts}`)));

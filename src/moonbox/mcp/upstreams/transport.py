@@ -104,7 +104,7 @@ _LAST_OUTPUT_SECONDS = 0.2
 _GRACE_SECONDS = 1.0
 _GUARD = """
 read -r line || kill -s KILL -- "-$1"  # the end of its input means that the host is gone
-for attempt in 1 2 3 4 5 6 7 8 9 10; do  # those that are being started meanwhile are found the next time
+for attempt in 1 2 3 4 5 6 7 8 9 10; do  # the next attempt finds processes that start now
   found=$(grep -lsF -e "$2" /proc/[0-9]*/environ)
   [ -n "$found" ] || exit 0
   for file in $found; do

@@ -303,7 +303,7 @@ class Upstream:
     # Calls
 
     async def invoke(self, tool: types.Tool, arguments: dict[str, Any]) -> Any:
-        """Call one of its tools for whoever calls now, from any loop."""
+        """Call one of its tools for the current caller, from any loop."""
         return await self.servers.invoke(self, tool, arguments)
 
     async def _for_caller(self) -> Upstream:
