@@ -158,6 +158,21 @@ def test_the_search_filters_in_place_while_one_types(visitor: Visitor, console: 
     expect(page.locator("#nothing")).to_contain_text("No run matches these filters.")
 
 
+def test_a_direct_call_spares_no_tokens(visitor: Visitor) -> None:
+    sink = MemorySink()
+    for number, language in enumerate(("lua", "direct"), 1):
+        sink.write(replace(record(number), language=language, labels={"kind": language}))
+    with visiting(visitor, "runs", TOOLS, trail=sink) as (_, page):
+        spared = page.locator('#runs tbody tr:not(.group) [data-noun="spared"]')
+        expect(spared).to_have_text(["", re.compile(r"^[\d,]+$")])
+        page.get_by_label("Group by").select_option("kind")
+        expect(page.locator("tr.group", has_text="kind lua")).to_contain_text("tokens spared")
+        expect(page.locator("tr.group", has_text="kind direct")).to_contain_text("1 run")
+        expect(page.locator("tr.group", has_text="kind direct")).not_to_contain_text("spared")
+        page.goto(page.url.partition("?")[0] + "/" + record(2).id)
+        expect(page.get_by_role("region", name="What the model saw")).not_to_contain_text("spared")
+
+
 def test_runs_are_sorted_grouped_and_exported(visitor: Visitor) -> None:
     sink = MemorySink()
     for number, conversation in enumerate(("ann-1", "bob-1", "ann-1")):
