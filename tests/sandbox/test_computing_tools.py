@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sqlite3
 import threading
-from typing import Any
+import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import Sandbox, Tool, tool
+from moonbox import Sandbox, Tool, Toolbox, tool
 from moonbox.errors import ToolDefinitionError
+from moonbox.runs.record import CLOCK
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 async def answer() -> int:
@@ -54,6 +60,16 @@ def test_it_is_called_on_the_event_loop_of_an_awaited_run() -> None:
     *own, other = asyncio.run(awaited())
     assert own == [threading.get_ident()] * 3
     assert other != threading.get_ident()
+
+
+def test_the_clock_of_a_run_does_not_bind_the_later_work_of_its_thread(tmp_path: Path) -> None:
+    """A database is opened in the thread that drove a run which is long over."""
+    with Sandbox(tools=[here]) as box:
+        assert box.run("return tools.here()", timeout=0.5).unwrap() == threading.get_ident()
+    assert CLOCK.get() is None
+    sqlite3.connect(tmp_path / "shop.db").close()
+    time.sleep(0.6)  # the run's time is over
+    assert {tool.name for tool in Toolbox.from_sql(f"sqlite:///{tmp_path}/shop.db")} == {"query", "tables"}
 
 
 def test_an_interrupt_in_it_stops_the_run_and_leaves_the_repl_usable() -> None:

@@ -286,8 +286,8 @@ class CallPath:
                 is_async = False
         if entry.began is None:  # else it is tried again
             entry.begin(timeout)
-        CLOCK.set(run.clock)
         intents, most = run.intents, self.limits.max_array
+        outer = CLOCK.get()
 
         def write_and_call() -> Any:
             if intents is not None:
@@ -300,11 +300,15 @@ class CallPath:
                 raise ToolError("the run is over", code="cancelled")
             return result
 
-        if not is_async:
-            return await executor.invoke(write_and_call, entry, is_async=False)
-        if intents is not None:
-            await executor.invoke(lambda: intents.start(entry, run.head), entry, is_async=False)
-        return await executor.invoke(call, entry, is_async=True)
+        CLOCK.set(run.clock)
+        try:
+            if not is_async:
+                return await executor.invoke(write_and_call, entry, is_async=False)
+            if intents is not None:
+                await executor.invoke(lambda: intents.start(entry, run.head), entry, is_async=False)
+            return await executor.invoke(call, entry, is_async=True)
+        finally:
+            CLOCK.set(outer)  # the thread may be the caller's, whose next work has no end
 
     def _added(self, function: AddedFunction, entry: CallEntry) -> tuple[Callable[[], Any], bool]:
         """What calls a function that the caller added, and whether that gives an awaitable."""
