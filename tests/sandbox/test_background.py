@@ -10,7 +10,7 @@ import pytest
 
 from moonbox import Limits, Run, Sandbox, Toolbox, tool
 from moonbox.errors import ClosedError, UsageError
-from moonbox.runs.record import Progress
+from moonbox.runs.record import ScriptProgress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,7 +63,7 @@ def test_a_background_run_is_awaited() -> None:
 
 @pytest.mark.parametrize("language", ["lua", "rhai", "python"])
 def test_scripts_say_how_far_they_are(language: str) -> None:
-    seen: list[Progress] = []
+    seen: list[ScriptProgress] = []
     scripts = {
         "lua": "progress(1, 3, 'first  step') progress(2)",
         "rhai": "progress(1, 3, `first  step`); progress(2);",
@@ -74,8 +74,8 @@ def test_scripts_say_how_far_they_are(language: str) -> None:
         run = handle.wait(60)
         assert run.ok, run.error
         assert (run.calls, run.usage.calls) == ((), 0)
-    assert seen == [Progress(1, 3, "first step"), Progress(2)]
-    assert handle.progress == Progress(2)
+    assert seen == [ScriptProgress(1, 3, "first step"), ScriptProgress(2)]
+    assert handle.progress == ScriptProgress(2)
 
 
 def test_progress_that_makes_no_sense_is_explained() -> None:

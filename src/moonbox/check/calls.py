@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from moonbox.check.walk import Walk
 
 
-def call(walk: Walk, node: p.Call) -> v.Value:
+def call(walk: Walk, node: p.FunctionCall) -> v.Value:
     """What a call returns."""
     function = _called(walk, node)
     if isinstance(function, v.Library):
@@ -45,7 +45,7 @@ def call(walk: Walk, node: p.Call) -> v.Value:
     return function.returns if isinstance(function, v.ScriptFunction) else None
 
 
-def _called(walk: Walk, node: p.Call) -> v.Value:
+def _called(walk: Walk, node: p.FunctionCall) -> v.Value:
     """The function that is called."""
     target = node.function
     if type(target) is p.Name:
@@ -75,7 +75,7 @@ def tool_path(walk: Walk, node: p.Expression) -> list[str] | None:
     return path[1:] if is_tools else None
 
 
-def _named(walk: Walk, target: p.Name, node: p.Call) -> v.Value:
+def _named(walk: Walk, target: p.Name, node: p.FunctionCall) -> v.Value:
     name = target.name
     if not walk.is_unset(name):
         return walk.value(target)
@@ -187,7 +187,7 @@ def _over_list(walk: Walk, base: v.Value, name: str, handler: str, arguments: tu
     return base if handler == "same" else inner if handler == "one" else None
 
 
-def _list_function(walk: Walk, node: p.Call, *, name: str) -> v.Value:
+def _list_function(walk: Walk, node: p.FunctionCall, *, name: str) -> v.Value:
     """`list.map(items, …)` and the others."""
     items = walk.value(node.arguments[0]) if node.arguments else None
     return _over_list(walk, items, name, _LIST_FUNCTIONS[name], node.arguments[1:])
@@ -196,7 +196,7 @@ def _list_function(walk: Walk, node: p.Call, *, name: str) -> v.Value:
 # Functions of the library that call others
 
 
-def _protected(walk: Walk, node: p.Call) -> v.Value:
+def _protected(walk: Walk, node: p.FunctionCall) -> v.Value:
     """pcall and xpcall: what goes wrong inside is caught."""
     first = node.arguments[0] if node.arguments else None
     walk.lenient += 1
@@ -207,13 +207,13 @@ def _protected(walk: Walk, node: p.Call) -> v.Value:
     if path is not None and values[0] is None:
         walk.error(first.at, *walk.view.unknown(".".join(path)))  # type: ignore[union-attr]  # a Field
     walk.lenient -= 1
-    if type(first) is p.Call and isinstance(walk.quiet(first.function), v.ToolValue):
+    if type(first) is p.FunctionCall and isinstance(walk.quiet(first.function), v.ToolValue):
         arguments = ", ".join(map(walk.text, first.arguments)) or "{}"
         walk.fact(first.at, "called_too_early", function="pcall", tool=walk.text(first.function), arguments=arguments)
     return None
 
 
-def _together(walk: Walk, node: p.Call, *, settle: bool) -> v.Value:
+def _together(walk: Walk, node: p.FunctionCall, *, settle: bool) -> v.Value:
     results: list[v.Value] = []
     items, is_written = node.arguments, False
     walk.lenient += settle
@@ -225,7 +225,7 @@ def _together(walk: Walk, node: p.Call, *, settle: bool) -> v.Value:
             walk.error(node.at, "parallel takes one list of functions", hint)
     for item in items:
         value = walk.value(item)
-        if type(item) is p.Call and isinstance(walk.quiet(item.function), v.ToolValue):
+        if type(item) is p.FunctionCall and isinstance(walk.quiet(item.function), v.ToolValue):
             form = walk.words.form("closure", value=walk.text(item))
             walk.error(item.at, "parallel expects functions: here the tool is called before it", f"write: {form}")
         results.append(value.returns if isinstance(value, v.ScriptFunction) else None)
@@ -233,7 +233,7 @@ def _together(walk: Walk, node: p.Call, *, settle: bool) -> v.Value:
     return v.Results(() if settle or not is_written else tuple(results), None)
 
 
-def _parallel_map(walk: Walk, node: p.Call) -> v.Value:
+def _parallel_map(walk: Walk, node: p.FunctionCall) -> v.Value:
     arguments = node.arguments
     items = walk.value(arguments[0]) if arguments else None
     options = arguments[2] if len(arguments) > 2 else None
@@ -255,7 +255,7 @@ def _parallel_map(walk: Walk, node: p.Call) -> v.Value:
     return v.Results((), None if settle else each)
 
 
-def _pages(walk: Walk, node: p.Call) -> v.Value:
+def _pages(walk: Walk, node: p.FunctionCall) -> v.Value:
     """pages(tool, arguments, wish): the tool is given, not called."""
     first = node.arguments[0] if node.arguments else None
     wish = node.arguments[2] if len(node.arguments) > 2 else None
@@ -273,7 +273,7 @@ def _pages(walk: Walk, node: p.Call) -> v.Value:
     return v.Results((), item)
 
 
-def _sort(walk: Walk, node: p.Call) -> v.Value:
+def _sort(walk: Walk, node: p.FunctionCall) -> v.Value:
     arguments = node.arguments
     items = slips.used(walk, arguments[0]) if arguments else None
     for argument in arguments[1:]:
@@ -288,7 +288,7 @@ def _sort(walk: Walk, node: p.Call) -> v.Value:
     return None
 
 
-def _probe(walk: Walk, node: p.Call) -> v.Value:
+def _probe(walk: Walk, node: p.FunctionCall) -> v.Value:
     """type: asking what a value is."""
     walk.lenient += 1
     for argument in node.arguments:
@@ -307,7 +307,7 @@ _LIST_FUNCTIONS = {
 _BY_FIELD = frozenset({*_LIST_FUNCTIONS, "order_by"} - {"take", "join"})
 """Functions of lists that take a field by its name."""
 
-_LIBRARY: dict[str, Callable[[Walk, p.Call], v.Value]] = {
+_LIBRARY: dict[str, Callable[[Walk, p.FunctionCall], v.Value]] = {
     "pcall": _protected,
     "xpcall": _protected,
     "parallel": partial(_together, settle=False),

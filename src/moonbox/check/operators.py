@@ -77,14 +77,14 @@ def _tried(part: p.Expression, junction: str) -> str:
     """The variable that a part of `a or b` reads, or that a part of either compares; "" for anything else."""
     if type(part) is p.Operation and part.operator == _JUNCTIONS[junction]:
         compared = part.left
-        return p.root(compared.arguments[0] if type(compared) is p.Call and compared.arguments else compared)
+        return p.root(compared.arguments[0] if type(compared) is p.FunctionCall and compared.arguments else compared)
     return p.root(part) if junction in ("or", "||") else ""
 
 
 def _explicit_null(walk: Walk, node: p.Operation) -> None:
     """`r.manager == json.null`: what came in as null reads as nil."""
     for side, other in ((node.left, node.right), (node.right, node.left)):
-        if p.path(side) == ["json", "null"] and type(other) in (p.Name, p.Field, p.Item):
+        if p.path(side) == ["json", "null"] and type(other) in (p.Name, p.Field, p.Index):
             always = "always false" if node.operator == "==" else "always true"
             walk.note(
                 node.at,
@@ -177,7 +177,7 @@ def _compared(walk: Walk, node: p.Operation, side: p.Expression, value: v.Data, 
 
 
 def _is_type_call(walk: Walk, node: p.Expression) -> bool:
-    is_call = type(node) is p.Call and p.path(node.function) == ["type"] and walk.language.runtime is None
+    is_call = type(node) is p.FunctionCall and p.path(node.function) == ["type"] and walk.language.runtime is None
     return is_call and walk.quiet(node.function) == v.Library("type")  # type: ignore[union-attr]  # a Call
 
 

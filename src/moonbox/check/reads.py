@@ -120,7 +120,7 @@ def _length_form(walk: Walk, node: p.Field) -> str:
     return f"write: {walk.words.form('length', value=text if text != '…' else 'x')}"
 
 
-def item(walk: Walk, node: p.Item) -> v.Value:
+def item(walk: Walk, node: p.Index) -> v.Value:
     """What `value[key]` is."""
     base = walk.value(node.value)
     walk.value(node.key)
@@ -162,7 +162,7 @@ def described(walk: Walk, base: v.Data, node: p.Expression) -> str:
     """How messages call a part of a result."""
     text = walk.text(node)
     whole = base.node is base.node.root
-    if text == "…" or (whole and type(node) is p.Call):
+    if text == "…" or (whole and type(node) is p.FunctionCall):
         return f"the result of {base.tool}"
     return f"'{text}' ({'the result' if whole else 'from the result'} of {base.tool})"
 
@@ -183,7 +183,7 @@ def iteration(walk: Walk, node: p.Each) -> tuple[v.Value, ...]:
         walk.value(value)
     if source is None:
         return ()
-    if type(source) is p.Call and type(source.function) is p.Name and len(source.arguments) == 1:
+    if type(source) is p.FunctionCall and type(source.function) is p.Name and len(source.arguments) == 1:
         name, argument = source.function.name, source.arguments[0]
         if name in ("ipairs", "pairs") and walk.value(source.function) == v.Library(name):
             return _pairs(walk, node, name, argument)

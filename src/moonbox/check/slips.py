@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from moonbox.check.walk import Walk
 
 _LIST_FUNCTIONS = frozenset({"table.concat", "table.sort", "table.insert", "table.remove", "table.unpack"})
-QUOTABLE = (p.Name, p.Field, p.Item, p.Call, p.Method)
+QUOTABLE = (p.Name, p.Field, p.Index, p.FunctionCall, p.Method)
 _MOST_LOOKED = 2_000
 
 
 def used(walk: Walk, node: p.Expression) -> v.Value:
     """The value of what is used: functions that return nothing have none."""
     value = walk.value(node)
-    name = _dotted(walk, node.function) if type(node) is p.Call else ""
+    name = _dotted(walk, node.function) if type(node) is p.FunctionCall else ""
     if name in walk.words.no_value:
         list_ = walk.text(node.arguments[0]) if node.arguments else "the list"  # type: ignore[union-attr]  # a Call
         does = walk.words.no_value[name]
@@ -37,7 +37,7 @@ def _dotted(walk: Walk, node: p.Expression) -> str:
 
 def declaration(walk: Walk, node: p.Declare, values: list[v.Value]) -> None:
     """`local a, b = parallel{…}` and `local ok, r = tools.x{…}`, which give one value."""
-    if len(node.values) != 1 or len(node.names) < 2 or type(node.values[0]) is not p.Call:
+    if len(node.values) != 1 or len(node.names) < 2 or type(node.values[0]) is not p.FunctionCall:
         return
     called = walk.quiet(node.values[0].function)
     name = called.name if isinstance(called, v.Library) else ""
@@ -95,12 +95,12 @@ def negation(walk: Walk, at: int, node: p.Expression | p.Statement, value: v.Val
 
 def filled_from_zero(walk: Walk, block: p.Block) -> None:
     """`list[n] = x n = n + 1` with an `n` that is 0 at first."""
-    keys: dict[str, p.Item] = {}
+    keys: dict[str, p.Index] = {}
     for statement in block.statements:
         if type(statement) is not p.Assign:
             continue
         for target in statement.targets:
-            if type(target) is p.Item and type(target.key) is p.Name:
+            if type(target) is p.Index and type(target.key) is p.Name:
                 keys.setdefault(target.key.name, target)
         match statement.targets[0], statement.values[0]:
             case p.Name(name=name), p.Operation(operator="+", left=p.Name(name=added), right=p.Constant(value=1)):
@@ -129,7 +129,7 @@ def count_from_zero(walk: Walk, node: p.Count) -> None:
 
 def _reads_at(body: p.Block, list_: str, index: str) -> bool:
     """Whether `list[index]` is read anywhere in a block."""
-    items = (part for part in islice(p.inside(body), _MOST_LOOKED) if type(part) is p.Item)
+    items = (part for part in islice(p.inside(body), _MOST_LOOKED) if type(part) is p.Index)
     return any((p.path(item.value), p.path(item.key)) == ([list_], [index]) for item in items)
 
 
@@ -151,7 +151,7 @@ def sort_key(walk: Walk, node: p.Expression) -> None:
         )
 
 
-def f_string(walk: Walk, target: p.Name, node: p.Call) -> bool:
+def f_string(walk: Walk, target: p.Name, node: p.FunctionCall) -> bool:
     """`f"total: {x}"`; whether it is one."""
     match node.arguments:
         case (p.Constant(value=str(text)),) if "{" in text:
@@ -160,7 +160,7 @@ def f_string(walk: Walk, target: p.Name, node: p.Call) -> bool:
     return False
 
 
-def library_call(walk: Walk, name: str, node: p.Call, arguments: list[v.Value]) -> None:
+def library_call(walk: Walk, name: str, node: p.FunctionCall, arguments: list[v.Value]) -> None:
     """What library functions are given."""
     if not node.arguments:
         return
@@ -184,10 +184,10 @@ def library_call(walk: Walk, name: str, node: p.Call, arguments: list[v.Value]) 
             pattern(walk, node.arguments[1], plain=len(node.arguments) > 3)
 
 
-def _number_from_text(walk: Walk, node: p.Call, at: p.Expression) -> None:
+def _number_from_text(walk: Walk, node: p.FunctionCall, at: p.Expression) -> None:
     """`tonumber(s:gsub(…))`, and `tonumber(text)` of numbers that were joined."""
     is_method = type(at) is p.Method and at.name == "gsub"
-    is_gsub = is_method or (type(at) is p.Call and _dotted(walk, at.function) == "string.gsub")
+    is_gsub = is_method or (type(at) is p.FunctionCall and _dotted(walk, at.function) == "string.gsub")
     if is_gsub and len(node.arguments) == 1 and not node.exact:  # parentheses leave only the first value
         problem = "gsub returns two values, and tonumber takes the second as a base"
         walk.error(at.at, problem, f"write: tonumber(({walk.text(at)}))")

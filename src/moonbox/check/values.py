@@ -178,7 +178,7 @@ def is_empty(node: p.Expression | None) -> bool:
     return (type(node) is p.Constant and node.value is None) or (type(node) is p.Record and not node.entries)
 
 
-def is_next(target: p.Item) -> bool:
+def is_next(target: p.Index) -> bool:
     """`t[#t + 1]`."""
     match target.key:
         case p.Operation(operator="+", left=p.Length(value=counted), right=p.Constant(value=1)):
@@ -295,7 +295,7 @@ def caught_functions(body: p.Block) -> frozenset[str]:
         node, names = waiting.pop()
         if type(node) is p.Name:
             names.add(node.name)
-        elif type(node) is p.Guarded or (type(node) is p.Call and p.path(node.function) in _CATCHING):
+        elif type(node) is p.Guarded or (type(node) is p.FunctionCall and p.path(node.function) in _CATCHING):
             names = caught
         elif type(node) is p.Define and type(node.target) is p.Name:
             names = mentions.setdefault(node.target.name, set())

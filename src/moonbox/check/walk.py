@@ -149,7 +149,7 @@ class Walk(v.Scopes):
                 self._join(target.name, node.values[index] if index < len(node.values) else None)
             elif type(target) is p.Field:
                 self.value(target.value)
-            elif type(target) is p.Item:
+            elif type(target) is p.Index:
                 self.value(target.value)
                 keys = v.kinds_of(self.value(target.key))
                 if type(target.key) is p.Constant:
@@ -339,9 +339,9 @@ _EXPRESSIONS: dict[type, Callable[[Walk, Any], v.Value]] = {
     p.Name: Walk.name,
     p.Constant: Walk._constant,
     p.Field: reads.field,
-    p.Item: reads.item,
+    p.Index: reads.item,
     p.Length: reads.length,
-    p.Call: calls.call,
+    p.FunctionCall: calls.call,
     p.Method: calls.method,
     p.Record: Walk._record,
     p.Function: Walk._function,

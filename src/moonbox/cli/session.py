@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from moonbox.cli.run_options import CommandRunOptions
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.decisions import ToolCall
-    from moonbox.runs.record import Progress
+    from moonbox.runs.record import ScriptProgress
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
 
@@ -153,7 +153,7 @@ class CallLine:
         self._began = 0.0
         self._made = self._failed = 0
         self._open: dict[int, CallEntry] = {}
-        self._progress: Progress | None = None
+        self._progress: ScriptProgress | None = None
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
@@ -194,7 +194,7 @@ class CallLine:
             if self._live is None and not self._hidden:
                 self._start()
 
-    def advance(self, progress: Progress) -> None:
+    def advance(self, progress: ScriptProgress) -> None:
         """The script says how far it is; a Repl's `on_progress`."""
         with self._lock:
             self._progress = progress

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from moonbox.media import Media
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.options import RunOptions
-    from moonbox.runs.record import Progress
+    from moonbox.runs.record import ScriptProgress
     from moonbox.runs.stepped import Pause
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
@@ -216,7 +216,7 @@ class PlaygroundSession:
     def _new_repl(self) -> Repl:
         return self._sandbox.repl(before_write=self._keep)
 
-    def _advance(self, progress: Progress) -> None:
+    def _advance(self, progress: ScriptProgress) -> None:
         """The script says how far it is. A script that says so all the time must not displace other events."""
         now = monotonic()
         if now - self._progress_at >= _PROGRESS_SECONDS or progress.done == progress.total:

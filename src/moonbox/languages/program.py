@@ -53,7 +53,7 @@ class Field(Placed):
     stop: int = 0
 
 
-class Item(Placed):
+class Index(Placed):
     """`value[key]`."""
 
     value: Expression
@@ -68,7 +68,7 @@ class Length(Placed):
     stop: int = 0
 
 
-class Call(Placed):
+class FunctionCall(Placed):
     """A call; `exact` is False where the last argument may stand for any number of them."""
 
     function: Expression
@@ -199,13 +199,15 @@ class Each(Placed):
     body: Block
 
 
-Expression: TypeAlias = Name | Constant | Field | Item | Length | Call | Method | Record | Function | Operation | Other
+Expression: TypeAlias = (
+    Name | Constant | Field | Index | Length | FunctionCall | Method | Record | Function | Operation | Other
+)
 Statement: TypeAlias = Block | Guarded | Declare | Assign | Define | Evaluate | Return | Branches | Loop | Count | Each
 
 
 def root(value: Expression) -> str:
     """The variable from which a value is read, such as `r` of `r.items[1].name`; "" where there is none."""
-    while type(value) in (Field, Item, Method):
+    while type(value) in (Field, Index, Method):
         value = value.value  # type: ignore[union-attr]  # the three have one
     return value.name if type(value) is Name else ""
 

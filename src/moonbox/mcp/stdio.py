@@ -149,7 +149,7 @@ async def serve_stdio(server: MoonboxServer, stdin: int, stdout: int) -> None:
     and its response, and a signal need not wait for the client's next line.
     """
     writer = await _writer(stdout)
-    stream = LineStream(await _reader(stdin), writer, _Client(), _MAX_LINE)
+    stream = LineStream(await _reader(stdin), writer, _StdioClient(), _MAX_LINE)
     try:
         async with server.running():
             await server.app.run(stream, stream, server.app.create_initialization_options())
@@ -157,7 +157,7 @@ async def serve_stdio(server: MoonboxServer, stdin: int, stdout: int) -> None:
         writer.close()
 
 
-class _Client:
+class _StdioClient:
     """The client at the other end of our standard input and output, and the responses that are due to it."""
 
     def __init__(self) -> None:

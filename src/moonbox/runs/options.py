@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from moonbox.runs.call_entry import CallEntry
-    from moonbox.runs.record import Progress
+    from moonbox.runs.record import ScriptProgress
 
 MOST_LABELS = 16
 LONGEST_LABEL = 256
@@ -33,7 +33,7 @@ class RunOptions(TypedDict, total=False):
     labels      short texts by name for the trail, such as {"user": "ann"}: for whom the run is, and why
     on_call     called with each call's record entry when it starts and when it ends, instead of the Sandbox's
     on_output   called with what the script prints, while it runs, instead of the Sandbox's
-    on_progress called with a Progress when the script calls `progress(done, total, text)`
+    on_progress called with a ScriptProgress when the script calls `progress(done, total, text)`
     run_id      the id of the Run, chosen before it begins; no other run may have it
     """
 
@@ -44,7 +44,7 @@ class RunOptions(TypedDict, total=False):
     labels: Mapping[str, str] | None
     on_call: Callable[[CallEntry], None] | None
     on_output: Callable[[str], None] | None
-    on_progress: Callable[[Progress], None] | None
+    on_progress: Callable[[ScriptProgress], None] | None
     run_id: str | None
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from moonbox.worker.link import Link
 
 _LONGEST_SHOWN = 10_000
-_LONGEST_TEXT, _LARGEST = 200, 2**63  # of a Progress
+_LONGEST_TEXT, _LARGEST = 200, 2**63  # of a ScriptProgress
 _LOOK = 0.1  # seconds between two looks at a worker's processor time
 _MOST_NOTES = 100
 _NEARLY_ALL = 0.8
@@ -82,7 +82,7 @@ class RunRecord:
     """Asked before the script runs."""
     approval: ScriptApproval | None = None
     """What a person said of the script."""
-    progress: Progress | None = None
+    progress: ScriptProgress | None = None
     """How far the script said that it is."""
     report: RunReport | None = None
     """How the worker says that the run ended."""
@@ -206,7 +206,7 @@ class RunRecord:
 
     def advance(self, arguments: Sequence[Any]) -> None:
         """The script says how far it is; raises ToolError where that makes no sense."""
-        self.progress = Progress.of(arguments)
+        self.progress = ScriptProgress.of(arguments)
         if self.on_progress is not None:
             self.on_progress(self.progress)
 
@@ -367,7 +367,7 @@ CLOCK: ContextVar[RunClock | None] = ContextVar("moonbox_run_clock", default=Non
 """The clock of the run for which a tool is called: a tool that asks a person pauses it."""
 
 
-class Progress(Struct, frozen=True):
+class ScriptProgress(Struct, frozen=True):
     """How far a script says that it is."""
 
     done: float
@@ -375,7 +375,7 @@ class Progress(Struct, frozen=True):
     text: str = ""
 
     @classmethod
-    def of(cls, arguments: Sequence[Any]) -> Progress:
+    def of(cls, arguments: Sequence[Any]) -> ScriptProgress:
         """From what the script gave; raises ToolError where that makes no sense."""
         done, total, text = (*arguments[:3], None, None, None)[:3]
         if not _is_number(done) or not (total is None or _is_number(total)) or not isinstance(text, str | None):
@@ -384,7 +384,7 @@ class Progress(Struct, frozen=True):
         return cls(done, total, " ".join((text or "").split())[:_LONGEST_TEXT])
 
 
-def progress_words(progress: Progress) -> str:
+def progress_words(progress: ScriptProgress) -> str:
     """For a line of text: `3 of 10, rows`."""
     amount = f"{progress.done:g}" + (f" of {progress.total:g}" if progress.total is not None else "")
     return amount + (f", {visible(progress.text, keep='')}" if progress.text else "")

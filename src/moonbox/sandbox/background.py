@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.runs.options import RunOptions
-    from moonbox.runs.record import Progress
+    from moonbox.runs.record import ScriptProgress
     from moonbox.sandbox.repl import Repl
 
 
@@ -22,7 +22,7 @@ class Background:
 
     def __init__(self, repl: Repl, source: str, run_id: str, options: RunOptions) -> None:
         self.run_id = run_id
-        self.progress: Progress | None = None
+        self.progress: ScriptProgress | None = None
         """How far the script said that it is, with `progress(done, total, text)`."""
         self._repl = ref(repl)  # a handle that is kept for its Run keeps no worker
         self._reported = options.get("on_progress")
@@ -68,7 +68,7 @@ class Background:
 
         return asyncio.shield(asyncio.wrap_future(self._future)).__await__()
 
-    def _advance(self, progress: Progress) -> None:
+    def _advance(self, progress: ScriptProgress) -> None:
         self.progress = progress
         if self._reported is not None:
             self._reported(progress)

@@ -43,7 +43,7 @@ class TooCostly(Exception):
     """Validating would take too long."""
 
 
-class _Reading(NamedTuple):
+class _SchemaParts(NamedTuple):
     """What a validator does with a schema."""
 
     rules: int
@@ -91,7 +91,7 @@ class Estimate:
         self._root: Schema = root.schema
         self._bases: list[Schema] = [self._root]
         self._anchors: dict[str, list[Schema]] = {}
-        self._read_parts: dict[int, _Reading] = {}
+        self._read_parts: dict[int, _SchemaParts] = {}
         self._known: dict[int, _Work] = {}
         self._loops: dict[int, int] = {}  # the number of the loop that a schema belongs to
         self._turns: list[_Work] = []  # the work of each loop
@@ -234,7 +234,7 @@ class Estimate:
             self._known[key] = self._sum(self._read_parts.get(key) or self._read(schema))
         return self._known[key]
 
-    def _sum(self, reading: _Reading, loop: int | None = None) -> _Work:
+    def _sum(self, reading: _SchemaParts, loop: int | None = None) -> _Work:
         """The work of what was read; in a loop, without the schemas of the loop that judge elements and members."""
 
         def work(part: Schema, *, is_inside: bool) -> _Work:
@@ -260,7 +260,7 @@ class Estimate:
             )
         )
 
-    def _read(self, schema: dict[str, Any]) -> _Reading:
+    def _read(self, schema: dict[str, Any]) -> _SchemaParts:
         same, elements, members = list(self._referred(schema)), _Inside({}, []), _Inside({}, [])
         rules = 1 + sum(self._rules(schema))
         for keyword, part in roles(schema):
@@ -284,7 +284,7 @@ class Estimate:
         patterns = schema.get("patternProperties")
         rules += sum(map(self._pattern, patterns)) if isinstance(patterns, dict) else 0
         times = 1 if schema.keys().isdisjoint(("unevaluatedItems", "unevaluatedProperties")) else _UNEVALUATED
-        return _Reading(rules, times, same, (elements, members))
+        return _SchemaParts(rules, times, same, (elements, members))
 
     def _rules(self, schema: dict[str, Any]) -> Iterator[int]:
         """The work of what is not a schema within it."""

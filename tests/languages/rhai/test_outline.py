@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moonbox.languages.program import Assign, Call, Constant, Declare, Define, Each, Method, Record, Return
+from moonbox.languages.program import Assign, Constant, Declare, Define, Each, FunctionCall, Method, Record, Return
 from moonbox.languages.rhai.program import SyntaxProblem, parser_state, rhai_outline, rhai_program
 
 HOSTILE = {
@@ -53,7 +53,7 @@ r.push(`é ${LIMIT}`);
     assert program is not None
     outline = program.outline
     first, limit, twice, loop, _ = outline.body.statements
-    assert isinstance(first, Declare) and isinstance(first.values[0], Call)
+    assert isinstance(first, Declare) and isinstance(first.values[0], FunctionCall)
     assert program.text(first.values[0]) == 'shop::find(#{"a b": 1, n: [1.5, -2, ()]})'
     (record,) = first.values[0].arguments
     assert isinstance(record, Record) and [name for name, _ in record.entries] == ["a b", "n"]

@@ -14,7 +14,7 @@ from mcp import MCPError
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
 
-from moonbox.runs.record import Progress, progress_words
+from moonbox.runs.record import ScriptProgress, progress_words
 from moonbox.threads import soon
 from moonbox.wording import counted, visible
 
@@ -233,11 +233,11 @@ class CallProgress:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._client: McpClient | None = None
-        self._waiting: Progress | None = None
+        self._waiting: ScriptProgress | None = None
         self._sent = 0.0
         self.begun = 0
         self._ended = 0
-        self.own: Progress | None = None
+        self.own: ScriptProgress | None = None
         """What the script said last."""
         self._sending: asyncio.Task[None] | None = None
 
@@ -261,20 +261,20 @@ class CallProgress:
             self._ended += 1
         self.report(f"{entry.tool} ({self._ended} of {self.begun} calls done)")
 
-    def advance(self, progress: Progress) -> None:
+    def advance(self, progress: ScriptProgress) -> None:
         """The script says how far it is."""
         self.own = progress
         self._put(progress)
 
     def report(self, message: str) -> None:
         if self.own is None:
-            self._put(Progress(0, None, message))
+            self._put(ScriptProgress(0, None, message))
 
-    def _put(self, progress: Progress) -> None:
+    def _put(self, progress: ScriptProgress) -> None:
         if self._client is not None and self._client.wants_progress:
             soon(self._loop, partial(self._schedule, progress))  # reported in a script's thread
 
-    def _schedule(self, progress: Progress) -> None:
+    def _schedule(self, progress: ScriptProgress) -> None:
         self._waiting = progress
         if self._client is not None and (self._sending is None or self._sending.done()):
             self._sending = self._loop.create_task(self._send())

@@ -13,12 +13,12 @@ from moonbox.languages.lua.syntax.lexer import tokenize
 from moonbox.languages.lua.syntax.listing import lua_program
 from moonbox.languages.lua.syntax.parser import expressions_end, parse
 from moonbox.languages.program import (
-    Call,
     Constant,
     Declare,
     Each,
     Evaluate,
     Field,
+    FunctionCall,
     Method,
     Name,
     Operation,
@@ -140,13 +140,13 @@ def test_what_a_tree_holds() -> None:
     local, loop = program.outline.body.statements
     assert isinstance(local, Declare) and isinstance(loop, Each)
     (call,) = local.values
-    assert isinstance(call, Call) and call.exact and program.text(call.function) == "tools.gh.list"
+    assert isinstance(call, FunctionCall) and call.exact and program.text(call.function) == "tools.gh.list"
     (table,) = call.arguments
     assert isinstance(table, Record) and not table.exact
     assert [name for name, _ in table.entries] == ["state", ""]
     assert loop.names == ("_", "i")
     (statement,) = loop.body.statements
-    assert isinstance(statement, Evaluate) and isinstance(statement.value, Call)
+    assert isinstance(statement, Evaluate) and isinstance(statement.value, FunctionCall)
     first, second = statement.value.arguments
     assert isinstance(first, Field) and first.name == "b" and program.text(first) == 'i.a["b"]'
     assert isinstance(second, Method) and second.name == "len" and program.place(second.at) == (2, 42)
@@ -205,5 +205,5 @@ def test_a_last_call_gives_any_number_of_arguments(arguments: str, exact: bool) 
     program = lua_program(f"g({arguments})")
     assert program is not None
     (statement,) = program.outline.body.statements
-    assert isinstance(statement, Evaluate) and isinstance(statement.value, Call)
+    assert isinstance(statement, Evaluate) and isinstance(statement.value, FunctionCall)
     assert statement.value.exact == exact

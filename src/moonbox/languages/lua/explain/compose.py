@@ -185,7 +185,7 @@ def _recursion(listing: Listing) -> str:
     """A function that calls itself, which uses up memory when it does not end."""
     for node in listing.all(p.Define):
         name = last_name(node.target)
-        calls = (inner for inner in p.inside(node.function) if isinstance(inner, p.Call | p.Method))
+        calls = (inner for inner in p.inside(node.function) if isinstance(inner, p.FunctionCall | p.Method))
         if any(last_name(call) == name for call in calls):
             return f"; make sure that {name}, which calls itself, ends"
     return ""
@@ -207,9 +207,9 @@ def _time(listing: Listing, line: int) -> str:
 
 def _called_at_once(listing: Listing, line: int | None) -> bool:
     """`pcall(tools.x{…})`, which calls the tool before pcall begins."""
-    for node in listing.all(p.Call):
+    for node in listing.all(p.FunctionCall):
         match p.path(node.function), node.arguments:
-            case ["pcall"], (p.Call(function=function), *_) if listing.place(node.at)[0] == line:
+            case ["pcall"], (p.FunctionCall(function=function), *_) if listing.place(node.at)[0] == line:
                 return p.path(function)[:1] == ["tools"]
     return False
 
@@ -265,9 +265,9 @@ def _last_calls(listing: Listing, names: tuple[str, ...]) -> Iterator[int]:
     outermost = set(map(id, _main_returns(listing)))  # those keep their frame
     for node in listing.all(p.Return):
         match node.values:
-            case (p.Call() | p.Method() as call,) if id(node) not in outermost and call.at == node.at + 1:
+            case (p.FunctionCall() | p.Method() as call,) if id(node) not in outermost and call.at == node.at + 1:
                 # One in parentheses keeps its frame too.
-                if last_name(call) in names or (type(call) is p.Call and type(call.function) is p.Item):
+                if last_name(call) in names or (type(call) is p.FunctionCall and type(call.function) is p.Index):
                     yield listing.place(node.at)[0]
 
 

@@ -74,7 +74,7 @@ def _scoped(failure: RuntimeFailure, value: ScriptValue) -> str | None:
 
 def _try_block(value: ScriptValue) -> str | None:
     """`try { f() } catch (e) { }`, which Lua reads as a call of `try` with a table."""
-    calls = (node for node in value.listing.around(value.node) if type(node) is p.Call)
+    calls = (node for node in value.listing.around(value.node) if type(node) is p.FunctionCall)
     is_inside = any(p.path(call.function) in (["try"], ["finally"]) for call in calls)
     return equivalents().statements["try"] if is_inside else None
 
@@ -82,7 +82,7 @@ def _try_block(value: ScriptValue) -> str | None:
 def _prefixed_string(value: ScriptValue) -> str | None:
     """`f"hello {name}"`."""
     match value.call:
-        case p.Call(arguments=(p.Constant(value=str(text)),)) if value.name in ("f", "rf", "fr"):
+        case p.FunctionCall(arguments=(p.Constant(value=str(text)),)) if value.name in ("f", "rf", "fr"):
             return with_line(FACTS["f_string"], concatenated(text))
     return None
 
@@ -231,10 +231,10 @@ def _is_assigned(failure: RuntimeFailure, name: str) -> bool:
 def _zero_based(value: ScriptValue) -> str | None:
     """`list[0]`, and `list[i]` in a loop that counts from 0."""
     match value.node:
-        case p.Item(key=p.Constant(value=0 | -1 as index)):
+        case p.Index(key=p.Constant(value=0 | -1 as index)):
             which = "last_element" if index else "first_element"
             return str(lua_vocabulary().fact(which, value=value.receiver))
-        case p.Item(key=p.Name(name=name)):
+        case p.Index(key=p.Name(name=name)):
             loops = (node for node in value.listing.around(value.node) if isinstance(node, p.Count))
             match [loop.bounds[0] for loop in loops if loop.name == name]:
                 case [p.Constant(value=0), *_]:
@@ -272,7 +272,7 @@ def null_parent(failure: RuntimeFailure) -> str:
 def pcall_result(failure: RuntimeFailure) -> str | None:
     """`local result = pcall(f)`, whose first value only says whether it went well."""
     name = failure.complaint.name
-    for call in failure.listing.all(p.Call):
+    for call in failure.listing.all(p.FunctionCall):
         function = last_name(call)
         match next(failure.listing.around(call)):
             case p.Declare(names=(result,)) | p.Assign(targets=(p.Name(name=result),)) if result == name:

@@ -195,7 +195,7 @@ def _compared(failure: RuntimeFailure, *kinds: str | None) -> str | None:
 def _compared_with_literal(failure: RuntimeFailure) -> str:
     """The value that the line's only comparison sets against a number."""
     match [node for node in failure.operations if node.operator in ("<", "<=", ">", ">=")]:
-        case [p.Operation(left=p.Name() | p.Field() | p.Item() as left, right=p.Constant(value=int() | float()))]:
+        case [p.Operation(left=p.Name() | p.Field() | p.Index() as left, right=p.Constant(value=int() | float()))]:
             return failure.listing.text_of(left).replace("…", "")
     return ""
 

@@ -16,7 +16,7 @@ from moonbox.languages.tables import table
 if TYPE_CHECKING:
     from moonbox.languages.lua.syntax.lexer import Token
     from moonbox.languages.lua.syntax.listing import Listing
-    from moonbox.languages.lua.syntax.parser import Failure
+    from moonbox.languages.lua.syntax.parser import SyntaxFailure
 
 LONGEST_LINE = 120
 _MARK = "¦"
@@ -106,7 +106,7 @@ def is_lua(text: str) -> bool:
     return any(each is not None and each.failure is None for each in parsed)
 
 
-def find_slip(listing: Listing, failure: Failure, near: str) -> Advice | None:
+def find_slip(listing: Listing, failure: SyntaxFailure, near: str) -> Advice | None:
     """What the line shows at which the script stops being Lua, or else the line of the statement."""
     token, start, before = failure.token, listing.tokens[failure.statement], failure.before
     if token.kind != "eof" and (advice := _asked(listing, failure, near, token.line, token)):
@@ -115,7 +115,7 @@ def find_slip(listing: Listing, failure: Failure, near: str) -> Advice | None:
     return next((advice for line in lines if (advice := _asked(listing, failure, near, line, None))), None)
 
 
-def _asked(listing: Listing, failure: Failure, near: str, number: int, token: Token | None) -> Advice | None:
+def _asked(listing: Listing, failure: SyntaxFailure, near: str, number: int, token: Token | None) -> Advice | None:
     """What is said of a line in which Lua stopped at that word, or behind it."""
     text = listing.line(number)
     if text is None or len(text) > 4 * LONGEST_LINE:
@@ -149,7 +149,7 @@ def _statement(code: str) -> str | None:
     return text if text and opening and (opening[2] or opening[1] in _BEFORE_BLOCKS) else None
 
 
-def _is_within(failure: Failure, what: str) -> bool:
+def _is_within(failure: SyntaxFailure, what: str) -> bool:
     if what == "loop":
         return any(block.text in ("for", "while", "repeat") for block in failure.blocks)
     return bool(failure.brackets) and failure.brackets[-1].text == what

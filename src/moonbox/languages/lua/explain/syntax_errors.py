@@ -14,7 +14,7 @@ from moonbox.suggest import nearest
 if TYPE_CHECKING:
     from moonbox.languages.lua.syntax.lexer import Token
     from moonbox.languages.lua.syntax.listing import Listing
-    from moonbox.languages.lua.syntax.parser import Failure
+    from moonbox.languages.lua.syntax.parser import SyntaxFailure
 
 _LONGEST_NEAR = 60
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
@@ -63,7 +63,7 @@ def explain_syntax(listing: Listing, message: str, line: int | None) -> Explaine
     )
 
 
-def _failure(listing: Listing) -> Failure | None:
+def _failure(listing: Listing) -> SyntaxFailure | None:
     """Where the script stops being Lua; one that begins as an expression is read as one."""
     failure = listing.parsed.failure if listing.parsed else None
     first = listing.tokens[0]
@@ -76,7 +76,7 @@ def _failure(listing: Listing) -> Failure | None:
     return failure
 
 
-def _elsewhere(listing: Listing, failure: Failure) -> str:
+def _elsewhere(listing: Listing, failure: SyntaxFailure) -> str:
     """Where else operators stand that Lua does not have, so that all can be mended at once."""
     tokens, lines_of = listing.tokens, dict[str, list[int]]()
     for first, second in pairwise(tokens[failure.index + 1 :]):
@@ -98,7 +98,7 @@ def _shortened(what: str, near: str) -> str:
     return f"{what} near {near}"
 
 
-def _trusted(listing: Listing, failure: Failure) -> bool:
+def _trusted(listing: Listing, failure: SyntaxFailure) -> bool:
     """Whether what follows was read as code: behind a foreign comment or string, words are not what they seem."""
     is_letter = failure.token.kind == "foreign" and not failure.token.text.isascii()
     rest = listing.tokens[failure.index :]
@@ -108,7 +108,7 @@ def _trusted(listing: Listing, failure: Failure) -> bool:
 # Blocks, brackets and statements that do not end where they should
 
 
-def _structure(listing: Listing, failure: Failure) -> Advice | None:
+def _structure(listing: Listing, failure: SyntaxFailure) -> Advice | None:
     """What is missing or too many at the place where the script stops being Lua."""
     return (
         _unfinished(listing, failure)
@@ -122,14 +122,14 @@ def _structure(listing: Listing, failure: Failure) -> Advice | None:
     )
 
 
-def _unfinished(listing: Listing, failure: Failure) -> Advice | None:
+def _unfinished(listing: Listing, failure: SyntaxFailure) -> Advice | None:
     if not failure.text.startswith("unfinished long"):
         return None
     what = failure.text.removeprefix("unfinished ")
     return Advice(f"the {what} that begins on line {failure.token.line} is never closed: add ]]")
 
 
-def _missing_opener(listing: Listing, failure: Failure) -> Advice | None:
+def _missing_opener(listing: Listing, failure: SyntaxFailure) -> Advice | None:
     """A condition without `then`, a loop without `do`."""
     word = {"'then' expected": "then", "'do' expected": "do"}.get(failure.text)
     header, before = listing.tokens[failure.statement], failure.before
@@ -141,7 +141,7 @@ def _missing_opener(listing: Listing, failure: Failure) -> Advice | None:
     return Advice(f"{word} is missing; write: {line}", header.line, before.column) if is_lua(line) else None
 
 
-def _else_if(listing: Listing, failure: Failure) -> Advice | None:
+def _else_if(listing: Listing, failure: SyntaxFailure) -> Advice | None:
     """`else if`, which opens a second `if` that needs an `end` of its own."""
     if not failure.text.startswith("'end' expected") or failure.token.kind != "eof":
         return None
@@ -160,7 +160,7 @@ def _else_if(listing: Listing, failure: Failure) -> Advice | None:
     return Advice(with_line(explanation, corrected(listing.line(joined.line))), joined.line, joined.column)
 
 
-def _missing_end(listing: Listing, failure: Failure) -> Advice | None:
+def _missing_end(listing: Listing, failure: SyntaxFailure) -> Advice | None:
     """An `end` too few: indentation tells which block lacks it."""
     tokens = listing.tokens
     expected = failure.text.startswith(("'end' expected", "'until' expected"))
@@ -180,7 +180,7 @@ def _missing_end(listing: Listing, failure: Failure) -> Advice | None:
     return Advice(f"the {block.text} of line {block.line} is never closed: add {word}")
 
 
-def _unclosed(listing: Listing, failure: Failure) -> Advice | None:
+def _unclosed(listing: Listing, failure: SyntaxFailure) -> Advice | None:
     """A bracket that is open at the end of the script or before this line, and a comma too few."""
     token, before = failure.token, failure.before
     if not failure.brackets or "expected" not in failure.text:
@@ -198,7 +198,7 @@ def _unclosed(listing: Listing, failure: Failure) -> Advice | None:
     return None
 
 
-def _misplaced(listing: Listing, failure: Failure) -> Advice | None:
+def _misplaced(listing: Listing, failure: SyntaxFailure) -> Advice | None:
     """An `end` too many, one too few before this line, and statements behind a `return`."""
     token, before = failure.token, failure.before
     if failure.text == "<eof> expected" and token.text == "end":
@@ -213,7 +213,7 @@ def _misplaced(listing: Listing, failure: Failure) -> Advice | None:
     return Advice("return must be the last statement of its block: nothing may follow it")
 
 
-def _missing_return(listing: Listing, failure: Failure) -> Advice | None:
+def _missing_return(listing: Listing, failure: SyntaxFailure) -> Advice | None:
     """An expression as the last line, and one that stands where a statement must be."""
     tokens, first = listing.tokens, failure.statement
     if failure.text not in ("syntax error", "unexpected symbol") or failure.blocks or failure.after_return:
@@ -238,7 +238,7 @@ def _missing_return(listing: Listing, failure: Failure) -> Advice | None:
     return Advice(f"an expression is not a statement; use its value, for example: local result = {text}")
 
 
-def _misspelled(listing: Listing, failure: Failure) -> Advice | None:
+def _misspelled(listing: Listing, failure: SyntaxFailure) -> Advice | None:
     """`retrun x`, `if x tehn`."""
     for index in (failure.index, failure.statement):
         word = listing.tokens[index]

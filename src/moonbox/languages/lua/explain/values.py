@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from moonbox.languages.lua.syntax.listing import Listing
 
-Named: TypeAlias = p.Name | p.Field | p.Item | p.Method
-_NAMED = (p.Name, p.Field, p.Item, p.Method)
+Named: TypeAlias = p.Name | p.Field | p.Index | p.Method
+_NAMED = (p.Name, p.Field, p.Index, p.Method)
 _COMPLAINT = re.compile(
     r"attempt to (?P<action>call|index|perform arithmetic on|perform bitwise operation on|concatenate|get length of)"
     r" an? (?P<type>[^()\n]{1,80}?) value"
@@ -27,7 +27,7 @@ _COMPLAINT = re.compile(
 _ROLES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("global", "local", "upvalue"), (p.Name,)),
     "method": (p.Method,),
-    "field": (p.Field, p.Item),
+    "field": (p.Field, p.Index),
 }
 
 
@@ -57,7 +57,7 @@ class ScriptValue(Struct, frozen=True):
     def index(self) -> int:
         """The word that names it; of an element, the first word of its key."""
         node = self.node
-        if not isinstance(node, p.Item):
+        if not isinstance(node, p.Index):
             return node.at if isinstance(node, p.Name) else node.key
         key = node.key
         while type(key) is p.Operation:
@@ -70,7 +70,7 @@ class ScriptValue(Struct, frozen=True):
     @property
     def name(self) -> str:
         """Its last name; "" where only the run knows it, and "?" is what Lua calls it."""
-        return "" if isinstance(self.node, p.Item) else self.node.name
+        return "" if isinstance(self.node, p.Index) else self.node.name
 
     @property
     def text(self) -> str:
@@ -96,12 +96,12 @@ class ScriptValue(Struct, frozen=True):
         return next(self.listing.around(self.node), None)
 
     @property
-    def call(self) -> p.Call | p.Method | None:
+    def call(self) -> p.FunctionCall | p.Method | None:
         """The call of this value."""
         user = self.user
         if type(self.node) is p.Method:
             return self.node
-        return user if type(user) is p.Call and user.function is self.node else None
+        return user if type(user) is p.FunctionCall and user.function is self.node else None
 
     @property
     def part(self) -> ScriptValue | None:
@@ -231,5 +231,5 @@ def declarations(listing: Listing, name: str) -> Iterator[tuple[int, p.Node]]:
 
 def last_name(node: p.Node) -> str:
     """The last name of a value, or of the function that a call calls; "" where there is none."""
-    value = node.function if isinstance(node, p.Call) else node
+    value = node.function if isinstance(node, p.FunctionCall) else node
     return value.name if isinstance(value, p.Name | p.Field | p.Method) else ""

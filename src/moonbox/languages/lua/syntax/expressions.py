@@ -228,14 +228,14 @@ class ExpressionParser:
     def _index(self, first: int, value: p.Expression, key: p.Expression) -> p.Expression:
         if type(key) is p.Constant and isinstance(key.value, str):
             return p.Field(first, value, key.value, key.at, self.at)
-        return p.Item(first, value, key, self.at)
+        return p.Index(first, value, key, self.at)
 
     def _call(self, first: int, function: p.Expression) -> p.Expression:
         self.ends_with = "value"
         arguments = self._arguments()
         if type(function) is p.Field and function.name == "insert" and arguments:
             self.fill(p.root(arguments[0]))
-        return p.Call(first, function, arguments, self.ends_with not in ("call", "..."), self.at)
+        return p.FunctionCall(first, function, arguments, self.ends_with not in ("call", "..."), self.at)
 
     def _arguments(self) -> tuple[p.Expression, ...]:
         if self.text == "string":

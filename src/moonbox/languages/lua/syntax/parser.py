@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _BLOCK_END = frozenset({"else", "elseif", "end", "until"})
 
 
-class Failure(Struct, frozen=True, kw_only=True):
+class SyntaxFailure(Struct, frozen=True, kw_only=True):
     """Where the script stops being Lua."""
 
     index: int
@@ -45,7 +45,7 @@ class Parsed(Struct, frozen=True, kw_only=True):
 
     outline: p.Outline | None
     """None where there is a failure."""
-    failure: Failure | None
+    failure: SyntaxFailure | None
     pairs: tuple[tuple[int, int], ...]
     """Each block's keyword and the `end` or `until` that closed it."""
 
@@ -94,8 +94,8 @@ class _Parser(ExpressionParser):
         self._script_locals: set[str] = set()
         """Locals of the main block that are declared so far. Those of inner blocks count as globals."""
 
-    def failure(self, text: str) -> Failure:
-        return Failure(
+    def failure(self, text: str) -> SyntaxFailure:
+        return SyntaxFailure(
             index=self.at,
             token=self.token,
             before=self.tokens[self.at - 1],
@@ -329,7 +329,7 @@ class _Parser(ExpressionParser):
                 self._globals.add(target.name)
         elif type(target) is p.Field:
             self._fields.add(target.name)
-        elif type(target) is p.Item and type(target.key) is not p.Constant:
+        elif type(target) is p.Index and type(target.key) is not p.Constant:
             self.fill(p.root(target))
 
     def function_value(self) -> p.Function:

@@ -70,7 +70,7 @@ return function(C, lib)
         local name = index and index.value or step.name
         out = format('["field",%d,%s,%s,%d,%d]', start, out, quoted(name), step.pos, step.stop)
       else
-        out = format('["item",%d,%s,%s,%d]', start, out, value(index), step.stop)
+        out = format('["index",%d,%s,%s,%d]', start, out, value(index), step.stop)
       end
     end
     return out
@@ -89,7 +89,7 @@ return function(C, lib)
   local function call(expr)
     if expr.infix then return operation(expr.pos, "in", value(expr.args[2]), value(expr.args[1])) end
     local start = expr.path_pos or expr.pos
-    return format('["call",%d,%s,%s,true,%d]', start, named(expr), list(expr.args, value), expr.stop)
+    return format('["functioncall",%d,%s,%s,true,%d]', start, named(expr), list(expr.args, value), expr.stop)
   end
 
   local function range(expr)
