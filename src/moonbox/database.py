@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ClosedError, MoonboxError, UsageError
+from moonbox.files import create_private_file
 from moonbox.shortage import descriptors_shortage, disk_shortage
 
 if TYPE_CHECKING:
@@ -316,13 +317,6 @@ class Database:
             message = f"cannot be written: {lacking}"
         message = message.format(error=error, waited=waited, repair=self.schema.repair)
         return self.schema.error(f"the {self._name} {message}")
-
-
-def create_private_file(path: Path) -> None:
-    """Make a file and its folders, for their owner alone, where they are missing; raises OSError."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # SQLite gives its side files the same mode.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 _NO_LOG = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)

@@ -26,8 +26,8 @@ from moonbox.audit.files import FileTrail
 from moonbox.audit.records import DAMAGED, Call, Run
 from moonbox.audit.tables import put_call, put_run, put_start, tables_in_memory
 from moonbox.audit.writers import state_of_start
-from moonbox.database import create_private_file
 from moonbox.errors import AuditError, ClosedError
+from moonbox.files import create_private_file
 from moonbox.shortage import shortage
 
 if TYPE_CHECKING:

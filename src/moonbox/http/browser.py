@@ -14,22 +14,22 @@ import os
 import re
 import secrets
 import stat
-import tempfile
 import threading
 from collections import OrderedDict
 from ipaddress import IPv6Address, IPv6Network
-from pathlib import Path
 from time import monotonic, time
 from typing import TYPE_CHECKING
 
 from starlette.requests import HTTPConnection
 
 from moonbox.audit.sinks import default_path
+from moonbox.files import write_private_file
 from moonbox.net.addresses import parse_address
 from moonbox.net.guard import header_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from moonbox.net.guard import Scope
 
@@ -77,11 +77,7 @@ class SignInKey:
         secret = secrets.token_bytes(_KEY_BYTES)
         if self._path is not None:
             try:
-                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                handle, beside = tempfile.mkstemp(dir=self._path.parent)  # made with mode 0600
-                with os.fdopen(handle, "wb") as file:
-                    file.write(secret)
-                Path(beside).replace(self._path)
+                write_private_file(self._path, secret)
             except OSError:
                 with contextlib.suppress(OSError):  # what it signed must not become valid again
                     self._path.unlink()

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 import time
 import tomllib
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.errors import ConfigError, UsageError
+from moonbox.files import write_private_file
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
@@ -232,12 +232,7 @@ def write_file(path: Path, text: str) -> None:
     """Replace a file at once, keeping its permissions; a new one is for its owner alone."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        if path.exists():
-            shutil.copymode(path, temporary)
-        Path(temporary).replace(path)
+        write_private_file(path, text.encode(), keeps_mode=True)
     except OSError as problem:
         raise ConfigError(f"{path} cannot be written: {problem}") from None
 

@@ -7,7 +7,6 @@ agreement is kept with a hash of those parts, and a changed part asks again.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import default_path
 from moonbox.errors import ConfigError
-from moonbox.mcp.clients import write_file
+from moonbox.files import write_private_file
 from moonbox.net.addresses import is_loopback
 
 if TYPE_CHECKING:
@@ -212,9 +211,10 @@ class TrustStore:
 
     def _write(self, entries: Mapping[str, str]) -> None:
         text = json.dumps({"version": 1, "trusted": dict(sorted(entries.items()))}, indent=2) + "\n"
-        with contextlib.suppress(OSError):  # the attempt to write says what is wrong
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_file(self.path, text)
+        try:
+            write_private_file(self.path, text.encode())
+        except OSError as problem:
+            raise ConfigError(f"{self.path} cannot be written: {problem}") from None
 
 
 def _key(path: Path) -> str:

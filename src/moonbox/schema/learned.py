@@ -14,8 +14,8 @@ A server with several clients serves several owners, and what one of them has le
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import re
 import threading
 from collections import Counter
@@ -27,6 +27,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from moonbox.compact import json_in
+from moonbox.files import write_private_file
 from moonbox.schema.tree import kind_of
 
 if TYPE_CHECKING:
@@ -190,21 +191,14 @@ class LearnedShapes:
         """Write the file anew, for its user alone. What is learned is lost at the end where that fails."""
         if self._path is None:
             return
-        beside = self._path.with_name(self._path.name + ".new")
         kept = _File(
             2,
             [(*key, shape) for key, shape in self._shapes.items()],
             [(name, size.results, size.bytes, size.scripted) for name, size in self._sizes.items()],
             [(*key, count) for key, count in self._counts.most_common(_MOST_SHAPES)],
         )
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            beside.unlink(missing_ok=True)
-            with open(beside, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-                file.write(msgspec.json.format(msgspec.json.encode(kept), indent=1))
-            beside.replace(self._path)
-        except OSError:
-            return
+        with contextlib.suppress(OSError):
+            write_private_file(self._path, msgspec.json.format(msgspec.json.encode(kept), indent=1))
 
 
 def shape_of(value: Any, *, hides: Callable[[str], bool] | None = None) -> dict[str, Any]:

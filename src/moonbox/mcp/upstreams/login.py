@@ -11,10 +11,8 @@ import functools
 import hashlib
 import json
 import os
-import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
@@ -26,9 +24,11 @@ from moonbox._version import __version__
 from moonbox.audit.chain import json_object
 from moonbox.audit.sinks import default_path
 from moonbox.config.mcp import LoginSettings
+from moonbox.files import write_private_file
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
     import httpx2
     from mcp.client.auth.oauth2 import OAuthContext
@@ -343,11 +343,7 @@ class Records:
         text = json.dumps(data).encode()
         if len(text) > self._max_bytes:
             return
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=self.folder)  # made with mode 0600
-        with os.fdopen(handle, "wb") as file:
-            file.write(text)
-        Path(temporary).replace(self._path(name))
+        write_private_file(self._path(name), text)
 
     def remove(self, name: str) -> None:
         self._path(name).unlink(missing_ok=True)
