@@ -171,7 +171,7 @@ def _read_schema(given: tuple[Any, Any]) -> None:
 
 
 def _document(pick: random.Random) -> tuple[Any, bytes]:
-    text = "".join(pick.choices(_DOCUMENT, k=pick.randint(1, 40))) * pick.choice((1, 1, 1, 50, 2000))
+    text = _repeated("".join(pick.choices(_DOCUMENT, k=pick.randint(1, 40))), pick, 16 * MIB)
     return pick.choice((*get_args(Kind), "sitemap")), text.encode("latin-1")
 
 
@@ -189,7 +189,7 @@ def _schema(pick: random.Random) -> tuple[Any, Any]:
 
 
 def _python(pick: random.Random) -> str:
-    return ("".join(pick.choices(_PYTHON, k=pick.randint(1, 60))) * pick.choice((1, 1, 1, 50, 2000)))[:100_000]
+    return _repeated("".join(pick.choices(_PYTHON, k=pick.randint(1, 60))), pick, 100_000)
 
 
 def _sql(pick: random.Random) -> str:
@@ -201,7 +201,12 @@ def _sql(pick: random.Random) -> str:
 
 
 def _yaml(pick: random.Random) -> str:
-    return "".join(pick.choices(_YAML, k=pick.randint(1, 40))) * pick.choice((1, 1, 1, 50, 2000))
+    return _repeated("".join(pick.choices(_YAML, k=pick.randint(1, 40))), pick, 16 * MIB)
+
+
+def _repeated(text: str, pick: random.Random, most: int) -> str:
+    """The text, once or many times; never made longer than `most`, which would stop the threads by itself."""
+    return (text * min(pick.choice((1, 1, 1, 50, 2000)), most // max(1, len(text)) + 1))[:most]
 
 
 def _peak() -> int:
