@@ -201,32 +201,43 @@ def _submit(loop: asyncio.AbstractEventLoop, make: Make, ended: Callable[[], obj
     from concurrent.futures import Future
 
     future: Future[Any] = Future()
-
-    async def contained() -> Any:
-        try:
-            return await make()
-        except (KeyboardInterrupt, SystemExit) as problem:  # they would end the loop, which others use
-            raise Contained(problem) from None
-
-    def begin() -> None:
-        task = loop.create_task(contained())
-        task.add_done_callback(finish)
-        future.add_done_callback(lambda done: soon(loop, task.cancel) if done.cancelled() else None)
-
-    def finish(task: asyncio.Task[Any]) -> None:
-        # Not when the future is cancelled: the coroutine may take its time to end, or refuse to be cancelled.
-        if ended is not None:
-            ended()
-        if task.cancelled():
-            future.cancel()
-        if future.set_running_or_notify_cancel():
-            if (problem := task.exception()) is None:
-                future.set_result(task.result())
-            else:
-                future.set_exception(problem)
-
-    loop.call_soon_threadsafe(begin)
+    loop.call_soon_threadsafe(_begin, loop, make, future, ended)
     return future
+
+
+def _begin(
+    loop: asyncio.AbstractEventLoop, make: Make, future: Future[Any], ended: Callable[[], object] | None
+) -> None:
+    task = loop.create_task(_contained(make))
+    task.add_done_callback(partial(_finish, future, ended))
+    future.add_done_callback(partial(_cancel, task))
+
+
+async def _contained(make: Make) -> Any:
+    try:
+        work = make()
+        del make  # what made it is not kept while it goes on
+        return await work
+    except (KeyboardInterrupt, SystemExit) as problem:  # they would end the loop, which others use
+        raise Contained(problem) from None
+
+
+def _cancel(task: asyncio.Task[Any], future: Future[Any]) -> None:
+    if future.cancelled():
+        soon(task.get_loop(), task.cancel)
+
+
+def _finish(future: Future[Any], ended: Callable[[], object] | None, task: asyncio.Task[Any]) -> None:
+    # Not when the future is cancelled: the coroutine may take its time to end, or refuse to be cancelled.
+    if ended is not None:
+        ended()
+    if task.cancelled():
+        future.cancel()
+    if future.set_running_or_notify_cancel():
+        if (problem := task.exception()) is None:
+            future.set_result(task.result())
+        else:
+            future.set_exception(problem)
 
 
 _LOOPS: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Threads, asyncio.Semaphore]] = WeakKeyDictionary()

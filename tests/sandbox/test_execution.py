@@ -275,7 +275,7 @@ def test_a_script_that_is_refused_costs_no_frame() -> None:
 def test_a_lost_worker(problem: str, status: str, message: str) -> None:
     from moonbox.worker.link import Gone
 
-    execution = make(state_lost_before=True)
+    execution = make()
     execution.lose(Gone() if problem == "gone" else WorkerError("bad frame"), status)
     run = execution.finish()
     assert error_of(run).message == f"the worker process {message}; what the scripts had defined is lost"

@@ -45,17 +45,18 @@ _MOST_MOVES = 10
 class ReplHistory:
     """Records the runs of one Repl in a journal, and runs recorded ones again."""
 
-    journal: ReplJournal | None = None
-    """None before the first run."""
-    leaves = False
-    """Nothing waits here for a run that gives its worker back."""
-    sleeping: Sleeping | None = None
-    """The run that waits and has given its worker back."""
+    __slots__ = ("_journal", "_runner", "_worker", "journal", "leaves", "sleeping")
 
     def __init__(self, runner: Runner, journal: Journal) -> None:
         self._runner: Runner = proxy(runner)  # no cycle keeps a Repl that was dropped
         self._journal = journal
         self._worker = runner.worker
+        self.journal: ReplJournal | None = None
+        """None before the first run."""
+        self.leaves = False
+        """Nothing waits here for a run that gives its worker back."""
+        self.sleeping: Sleeping | None = None
+        """The run that waits and has given its worker back."""
 
     # Recording
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from hashlib import blake2b, sha256
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from msgspec import json, msgpack
 
@@ -52,10 +53,17 @@ LARGEST_MEDIUM = 4 * 1024 * 1024
 """Bytes of an image or a file whose contents are kept."""
 _SHORT = 300
 _encode = msgpack.Encoder().encode
+_ENVIRONMENTS: WeakKeyDictionary[Toolbox, tuple[Any, Environment]] = WeakKeyDictionary()
+"""The latest of each toolbox, and what it was made from: Repls that find the same share it."""
 
 
 class ReplJournal:
     """The events of one Repl, under a lease. Threads that ask people write beside the one that drives the run."""
+
+    __slots__ = (
+        "_lock", "_mark", "_tools", "environment", "failed", "held", "hurries", "journal", "media", "released",
+        "resumed", "seq",
+    )  # fmt: skip
 
     def __init__(self, journal: Journal | MemoryEvents, held: Held) -> None:
         self.journal = journal
@@ -75,7 +83,7 @@ class ReplJournal:
         self.hurries = False
         """Nothing waits for a database that is away: the run is being stopped, or the Repl closed."""
         self._mark: object = None
-        self._tools: tuple[str, set[str]] = ("", set())  # of a run: those that the index has
+        self._tools: tuple[str, frozenset[str]] = ("", frozenset())  # of a run: those that the index has
         self._lock = threading.Lock()
 
     def write(self, run: str, records: list[Record], clock: RunClock | None = None) -> None:
@@ -108,10 +116,10 @@ class ReplJournal:
         return moment
 
     def _append(self, run: str, records: list[Record]) -> None:
-        known = self._tools[1] if self._tools[0] == run else set()
+        known = self._tools[1] if self._tools[0] == run else frozenset()
         new = tools_of(records) - known
         self.journal.append(self.held, self.seq, run, records, new)
-        self._tools = run, known | new
+        self._tools = run, known | new if new else known
 
     def changed_environment(
         self, toolbox: Toolbox, additions: Additions, language: str, features: Iterable[str]
@@ -121,13 +129,16 @@ class ReplJournal:
         if mark == self._mark:
             return []
         self._mark = mark
-        found = Environment(
-            language=language,
-            version=__version__,
-            tools={tool.path: _digest(tool) for tool in toolbox},
-            functions=sorted({*additions.functions, *additions.values}),
-            features=sorted(features),
-        )
+        functions = sorted({*additions.functions, *additions.values})
+        key = (toolbox.revision, language, functions, sorted(features))
+        known = _ENVIRONMENTS.get(toolbox)
+        if known is None or known[0] != key:
+            tools = {tool.path: _digest(tool) for tool in toolbox}
+            found = Environment(
+                language=language, version=__version__, tools=tools, functions=functions, features=key[-1]
+            )
+            known = _ENVIRONMENTS[toolbox] = key, found
+        found = known[1]
         if found == self.environment:
             return []
         self.environment = found
@@ -195,6 +206,11 @@ class RunJournal:
     `decisions` say what the calls without one get, by their numbers, and the run goes on as any other.
     """
 
+    __slots__ = (
+        "_asked", "_begun", "_digest", "_due", "_failure", "_fed", "_groups", "_record", "_recorded", "_repl",
+        "_unwritten", "decisions", "may_leave_people", "replaying",
+    )  # fmt: skip
+
     def __init__(
         self,
         repl: ReplJournal,
@@ -217,7 +233,7 @@ class RunJournal:
         self._due = 0.0  # on the monotonic clock: when they are written at the latest
         self._failure: Exception | None = None
         self._begun = recorded is not None  # something of it is on file
-        self._digest = blake2b(digest_size=16)
+        self._digest: blake2b | None = None  # of output and value; a run that sleeps has none, mostly
         self.replaying = recorded is not None
         repl.hurries = False
 
@@ -306,11 +322,12 @@ class RunJournal:
         return bool(self._unwritten) and (starting or monotonic() >= self._due)
 
     def printed(self, data: bytes) -> None:
+        self._digest = self._digest or blake2b(digest_size=16)
         self._digest.update(data)
 
     def ended(self, payload: bytes) -> None:
         """How the worker says that the run ended, apart from what it spent."""
-        self._digest.update(b"\0" + payload)
+        self.printed(b"\0" + payload)
 
     def approved(self, entry: CallEntry) -> None:
         """A person has allowed the call. Written at once: its tool is invoked next."""
@@ -359,7 +376,7 @@ class RunJournal:
             run=run.id,
             outcome="ok" if error is None else error.kind,
             limit="" if error is None else (error.limit or ""),
-            digest=self._digest.digest(),
+            digest=(self._digest or blake2b(digest_size=16)).digest(),
             at=time(),
         )
         stopped_again = self._recorded is not None and self._recorded.end is None and not end.is_repeatable

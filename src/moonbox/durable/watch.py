@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import count
 from time import time
@@ -14,6 +15,7 @@ from moonbox.runs.slots import Slots
 from moonbox.threads import Signal, soon
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
@@ -42,7 +44,7 @@ class Watch:
         self._lock = threading.Lock()
         self._heap: list[tuple[float, int, str]] = []
         self._known: dict[int, tuple[str, Ready]] = {}
-        self._of_runs: dict[str, set[int]] = {}
+        self._of_runs: dict[str, tuple[int, ...]] = {}
         self._numbers = count()
         self._listener: Listener | None = None
         self._closed = False
@@ -60,7 +62,7 @@ class Watch:
                 until = 0.0
             number = next(self._numbers)
             self._known[number] = run, ready
-            self._of_runs.setdefault(run, set()).add(number)
+            self._of_runs[run] = (*self._of_runs.get(run, ()), number)
             heappush(self._heap, (until, number, run))
             if not self._start() and self._heap[0][1] == number and self._listener is not None:
                 self._listener.interrupt()
@@ -128,7 +130,7 @@ class Watch:
                 self._told()
             for run in answered:
                 with self._lock:
-                    found = [self._take(number) for number in tuple(self._of_runs.get(run, ()))]
+                    found = [self._take(number) for number in self._of_runs.get(run, ())]
                     if not found and run in self.runs:
                         self._early.add(run)
                 for ready in filter(None, found):
@@ -152,11 +154,15 @@ class Watch:
 
     def _take(self, number: int) -> Ready | None:
         run, ready = self._known.pop(number, ("", None))
-        numbers = self._of_runs.get(run, set())
-        numbers.discard(number)
-        if not numbers:
-            self._of_runs.pop(run, None)
+        numbers = tuple(each for each in self._of_runs.pop(run, ()) if each != number)
+        if numbers:
+            self._of_runs[run] = numbers
         return ready
+
+
+def _settle(done: asyncio.Future[None]) -> None:
+    if not done.done():
+        done.set_result(None)
 
 
 class Sleeping:
@@ -191,11 +197,7 @@ class Sleeping:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
 
-        def finish() -> None:
-            if not done.done():
-                done.set_result(None)
-
-        number = self._begin(lambda: soon(loop, finish))
+        number = self._begin(partial(soon, loop, partial(_settle, done)))
         try:
             await done
         except asyncio.CancelledError:

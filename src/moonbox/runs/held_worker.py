@@ -46,14 +46,9 @@ class Ended(Lost):
 class HeldWorker:
     """At most one worker at a time. Only the run that has the Repl's turn uses it; `close` comes from any thread."""
 
-    link: Link | None = None
-    has_state = False
-    """Scripts may have defined something in it."""
-    loss_unseen = False
-    """State was lost with a worker, and no Run has reported it yet."""
-    asleep = False
-    """What scripts have defined is in no worker, but in the journal."""
-    _closed = False
+    __slots__ = (
+        "_closed", "_is_recorded", "_pool", "_settings", "_timeout", "asleep", "has_state", "link", "loss_unseen",
+    )  # fmt: skip
 
     def __init__(self, settings: Settings, pool: Pool, timeout: float | None, *, is_recorded: bool) -> None:
         """`timeout` is how long to wait for a worker. What runs define can be restored where they are recorded."""
@@ -61,6 +56,14 @@ class HeldWorker:
         self._pool = pool
         self._timeout = timeout
         self._is_recorded = is_recorded
+        self._closed = False
+        self.link: Link | None = None
+        self.has_state = False
+        """Scripts may have defined something in it."""
+        self.loss_unseen = False
+        """State was lost with a worker, and no Run has reported it yet."""
+        self.asleep = False
+        """What scripts have defined is in no worker, but in the journal."""
 
     def acquire(self) -> Link:
         """A living worker. Waits for one while all are in use."""

@@ -63,33 +63,12 @@ class RunRecord:
     labels     for whom the run is, and why
     """
 
-    intents: Intents | None = None
-    on_output: Callable[[str], None] | None = None
-    notes: tuple[Finding, ...] = ()
-    """What the check of the script found, and results of another type than their tools declare."""
-    worker_lost = False
-    native = False
-    """Whether the worker's loop is the native one."""
-    sent = received = 0
-    """Bytes to and from the worker."""
-    kept = 0
-    """What stays in the Repl under a name: 1 the value, 2 the output, 3 both."""
-    journal: RunRecorder | None = None
-    """Takes the run down, so that another process can continue it."""
-    approve: Callable[[ToolCall], Any] | None = None
-    """Asked before a call of a tool whose policy is "approve"."""
-    approve_script: Callable[[ToolCall], Any] | None = None
-    """Asked before the script runs."""
-    approval: ScriptApproval | None = None
-    """What a person said of the script."""
-    progress: ScriptProgress | None = None
-    """How far the script said that it is."""
-    report: RunReport | None = None
-    """How the worker says that the run ended."""
-    printed = 0
-    """Bytes that the script has printed."""
-    _shown_bytes = _heard = 0
-    _text_of: Callable[[bytes], str] | None = None
+    __slots__ = (
+        "_heard", "_output", "_shown", "_shown_bytes", "_state_lost_before", "_text_of", "approval", "approve",
+        "approve_script", "calls", "clock", "context", "entries", "id", "intents", "journal", "kept", "labels",
+        "language", "native", "notes", "number", "observations", "on_output", "on_progress", "printed", "progress",
+        "received", "repl_id", "report", "seed", "sent", "source", "started", "worker_lost",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -121,8 +100,38 @@ class RunRecord:
         self.started = time()
         self.seed = seed
         self._state_lost_before = state_lost_before
+        self.intents: Intents | None = None
+        self.on_output: Callable[[str], None] | None = None
+        self.notes: tuple[Finding, ...] = ()
+        """What the check of the script found, and results of another type than their tools declare."""
+        self.worker_lost = False
+        self.native = False
+        """Whether the worker's loop is the native one."""
+        self.sent = 0
+        """Bytes to the worker."""
+        self.received = 0
+        """Bytes from the worker."""
+        self.kept = 0
+        """What stays in the Repl under a name: 1 the value, 2 the output, 3 both."""
+        self.journal: RunRecorder | None = None
+        """Takes the run down, so that another process can continue it."""
+        self.approve: Callable[[ToolCall], Any] | None = None
+        """Asked before a call of a tool whose policy is "approve"."""
+        self.approve_script: Callable[[ToolCall], Any] | None = None
+        """Asked before the script runs."""
+        self.approval: ScriptApproval | None = None
+        """What a person said of the script."""
+        self.progress: ScriptProgress | None = None
+        """How far the script said that it is."""
+        self.report: RunReport | None = None
+        """How the worker says that the run ended."""
+        self.printed = 0
+        """Bytes that the script has printed."""
         self._output: list[bytes] = []
         self._shown: dict[str, Any] = {}  # handles of media
+        self._shown_bytes = 0
+        self._heard = 0
+        self._text_of: Callable[[bytes], str] | None = None
 
     def head(self) -> Run:
         """What is known of the run before it ends."""

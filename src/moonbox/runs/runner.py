@@ -57,16 +57,10 @@ _REPLAY_SECONDS, _SLOWER = 60.0, 10.0
 class Runner:
     """Runs the scripts of one Repl, one after another, in the worker that it holds."""
 
-    history: History | None = None
-    """The Repl's recorded runs, where there is a journal."""
-    calls: CallPath | None = None
-    """The path of the calls of the latest run; None after a change."""
-    number = 0
-    """How many scripts were run."""
-    left_out = False
-    """Runs were left out when the Repl was restored, and no Run has reported it yet."""
-    _finished = ""
-    """The id of the run whose record was kept last."""
+    __slots__ = (
+        "__weakref__", "_before_write", "_finished", "_sources", "additions", "allowances", "calls", "check", "history",
+        "left_out", "media", "number", "options", "repl_id", "services", "settings", "toolbox", "turns", "worker",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -95,6 +89,15 @@ class Runner:
         self.media = MediaStore()
         self._before_write = before_write
         self.allowances = Allowances()
+        self.history: History | None = None
+        """The Repl's recorded runs, where there is a journal."""
+        self.calls: CallPath | None = None
+        """The path of the calls of the latest run; None after a change."""
+        self.number = 0
+        """How many scripts were run."""
+        self.left_out = False
+        """Runs were left out when the Repl was restored, and no Run has reported it yet."""
+        self._finished = ""  # the id of the run whose record was kept last
         self._sources: list[tuple[int, str]] = []  # the latest
 
     # From the script to the record
@@ -139,6 +142,7 @@ class Runner:
             asks = bool(self.settings.approve_script)
             writes_first = self.history is not None and (asks or self.history.writes_first)
             execution = await unbroken(partial(begin, link)) if writes_first else begin(link)
+            del begin, given
             while not execution.over:
                 execution.may_sleep = True
                 await AwaitedDriver(link, execution, self.services.threads).run()
