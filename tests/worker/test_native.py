@@ -233,3 +233,29 @@ def test_answers_larger_than_the_memory_end_the_run_alone() -> None:
     large, fine = answered([wide, msgpack.encode([[1, True, 5]])])
     assert (large[0], json.loads(large[1])["limit"]) == (protocol.DONE, "memory")
     assert fine == (protocol.VALUE, "[5]")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_fresh_worker_copies_few_pages_and_its_first_run_hardly_any() -> None:
+    """Copied pages are most of what a one-off run costs in processor time."""
+
+    def faults(pid: int | None) -> int:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[7])
+
+    with Sandbox(min_workers=0) as box:
+        box.run("return 1")
+        with box.repl() as repl:
+            assert repl.run("return 1").unwrap() == 1
+            started = faults(repl.worker_pid)
+            assert started < 160
+            lines = "for i = 1, 50 do t[i] = {id = i, name = 'n' .. i} end"
+            assert repl.run(f"local t = {{}} {lines} return #t").unwrap() == 50
+            assert faults(repl.worker_pid) - started < 40
+
+
+def test_what_a_worker_rehearsed_is_not_counted_as_memory_of_scripts() -> None:
+    with Sandbox(min_workers=0) as box, box.repl() as repl:
+        first = repl.run("return 1").usage.peak_memory
+        limited = repl.run("return 1", limits=Limits(max_memory=8 << 20)).usage.peak_memory
+        assert 0 < first < 12_000
+        assert abs(limited - first) < 12_000

@@ -107,6 +107,7 @@ enum { READY = 16, OUTPUT = 17, CALLS = 18, CANCEL = 19, DONE = 20, VALUE = 22, 
 enum { REASON_TIME = 1, REASON_CANCELLED = 2, REASON_CALLS = 3, REASON_MEMORY = 4 };
 enum { HEADER = 5, SPENT_SIZE = 32, RUN_HEAD = 12, LOOK = 12, MOST_RUNNING = 256, MOST_DEPTH = 1000 };
 enum { NONE = 0xc0, MOST_ELEMENTS = 1 << 26, MOST_ANSWERS = 100000, LARGE = 1 << 16, KNOWN_NAMES = 64 };
+enum { PAGE = 4096, NEXT_ROOM = 32 << 10, LARGEST_HOLE = 64 << 10, LARGEST_CACHED = 1032, SMALLEST_HOLE = 24 };
 enum { FLUSH_BYTES = 8192, KEPT_FROM = 500, LEAST_BUFFER = 1 << 16, KEPT_BUFFER = 1 << 20 };
 static const size_t SLACK = 64 * 1024;
 static const size_t LITTLE_GAIN = 64; /* of the limit: what collecting must bring */
@@ -127,6 +128,7 @@ static struct {
   const void *null;                                          /* the light userdata that stands for json.null */
   /* memory, as our allocator counts it */
   size_t used, peak, limit, base;
+  size_t rehearsed; /* what the rehearsals of this worker have left, and is not a script's */
   size_t taken, taken_before; /* bytes that were allocated, in all and when there was no room for more */
   int tight;                  /* how often in a row collecting has brought little */
   /* the limits of a run */
@@ -1416,7 +1418,7 @@ static size_t limit_field(lua_State *L, const char *name) {
 /* limits(table): what each run from now on may spend. */
 static int l_limits(lua_State *L) {
   W.max_memory = limit_field(L, "max_memory");
-  W.base = limit_field(L, "memory_base");
+  W.base = limit_field(L, "memory_base") + W.rehearsed;
   W.max_output = limit_field(L, "max_output");
   W.max_string = limit_field(L, "max_string");
   W.max_array = limit_field(L, "max_array");
@@ -1752,7 +1754,8 @@ static PyObject *failures_of(const int *failed, size_t count) {
   return list;
 }
 
-static void warm_up(void);
+static void warm_up_worker(void);
+static void fill_holes(void);
 
 /* The worker's life, once it is forked and its socket is in place. The calls of the two plans put the jail in force. Returns
  * only when Python has something to do: (None, (kind, payload)) for a frame that it must answer, (failures of both plans, None)
@@ -1775,7 +1778,7 @@ static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssi
     if (!after) _exit(70);
     return Py_BuildValue("((NN)O)", before, after, Py_None);
   }
-  warm_up();
+  warm_up_worker();
   if (!send_frame(READY, greeting, (size_t)greeting_size)) _exit(0);
   int kind;
   char *payload;
@@ -1811,6 +1814,7 @@ static PyObject *py_fork_worker(PyObject *module, PyObject *arguments) {
   if (!PyArg_ParseTuple(arguments, "ily#y#y#", &socket, &parent, &plans[0], &sizes[0], &plans[1], &sizes[1], &greeting,
                         &greeting_size))
     return NULL;
+  fill_holes();
   PyOS_BeforeFork();
   pid_t pid = FORK();
   if (!pid) {
@@ -1865,9 +1869,9 @@ static void rehearse(const char *source, size_t size) {
   W.socket = socket;
 }
 
-/* warm_up(): runs that copy the pages that a script writes to: while nobody waits. In other languages than Lua, the second
- * is one that cannot be compiled. */
-static void warm_up(void) {
+/* Runs that copy the pages that a script writes to: while nobody waits. In other languages than Lua, the second is one that
+ * cannot be compiled. */
+static void rehearse_all(void) {
   static const char empty[] = "return 1",
                     usual[] = "local rows, names = {}, {}\n"
                               "for n = 1, 20 do rows[n] = {id = n, name = 'n' .. n} end\n"
@@ -1877,12 +1881,42 @@ static void warm_up(void) {
                               "return {rows = rows, names = names}";
   rehearse(empty, sizeof empty - 1);
   rehearse(usual, sizeof usual - 1);
-  p_lua_gc(W.L, GC_COLLECT); /* the memory of a script is its own */
+}
+
+/* In a worker. What the rehearsals leave is not collected: the collector writes to every object, and would copy all of Lua's
+ * pages. Pages for what the first run allocates are taken too. */
+static void warm_up_worker(void) {
+  size_t before = W.used;
+  rehearse_all();
+  W.rehearsed = W.used > before ? W.used - before : 0;
+  W.base += W.rehearsed;
+  volatile char *room = malloc(NEXT_ROOM);
+  for (size_t i = 0; room && i < NEXT_ROOM; i += PAGE) room[i] = 0;
+  free((void *)room);
+}
+
+/* In the zygote, once: take the free blocks between others. Workers then allocate at the end of the heap, in few pages; each
+ * would else copy many that have a little room. */
+static void fill_holes(void) {
+#ifdef __GLIBC__
+  static int filled;
+  char *end = filled ? NULL : malloc(LARGEST_HOLE), *block;
+  filled = 1;
+  for (size_t size = LARGEST_HOLE; end && size >= SMALLEST_HOLE;) {
+    do block = malloc(size);
+    while (block && block < end);
+    free(block);
+    /* the C library keeps a list of its own for each size up to the largest that it caches */
+    size = size > 2 * LARGEST_CACHED ? size / 2 : size > LARGEST_CACHED ? LARGEST_CACHED : size - 16;
+  }
+  free(end);
+#endif
 }
 
 static PyObject *py_warm_up(PyObject *module, PyObject *_) {
   (void)module, (void)_;
-  warm_up();
+  rehearse_all();
+  p_lua_gc(W.L, GC_COLLECT); /* the memory of a script is its own */
   Py_RETURN_NONE;
 }
 

@@ -273,6 +273,10 @@ class Pool:
     def _wants_spare(self) -> bool:
         return len(self._spares) < self._want_spares and self._live < self._most
 
+    def _is_urgent(self) -> bool:
+        """Whether the background thread has something to do that cannot wait. The lock is held."""
+        return self.closed or (not self._spares and self._wants_spare())
+
     def _maintain(self) -> None:
         """Start spares, end retired workers and freeze idle ones, until the pool is closed."""
         looked = time.monotonic()
@@ -283,10 +287,7 @@ class Pool:
                     if rest is not None and rest <= 0:
                         break
                     self._wakeup.wait(rest)
-                delay = bool(self._spares) or not self._wants_spare()
-            if delay:
-                time.sleep(SPAWN_DELAY)  # let a worker that was just handed out run first
-            with self.lock:
+                self._wakeup.wait_for(self._is_urgent, SPAWN_DELAY)  # the worker handed out last runs first
                 if self.closed:
                     return
                 retired, self._retired = self._retired, deque()
