@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from moonbox.errors import ConversionError, UsageError
 from moonbox.languages.language import is_identifier
@@ -28,8 +30,7 @@ _LONGEST_DOC = 4_000  # characters of a function's own docstring
 _PART = "\x1f"  # separates the parts of a name; a tool's own name may contain dots
 
 
-@dataclass(frozen=True, slots=True)
-class AddedFunction:
+class AddedFunction(Struct, frozen=True):
     """A function of the host that scripts call by its bare name, with positional arguments."""
 
     name: str
@@ -68,8 +69,7 @@ _OWN = (SHOW, PROGRESS, SLEEP, SLEEP_UNTIL)
 _ASKING = frozenset(("sys", "docs"))
 
 
-@dataclass(frozen=True, slots=True)
-class Additions:
+class Additions(Struct, frozen=True):
     """What was added to one Sandbox or Repl beside its tools. A value: a Repl keeps what its Sandbox had."""
 
     functions: Mapping[str, AddedFunction] = field(default_factory=dict)

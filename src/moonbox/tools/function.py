@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
+from msgspec import Struct
+
 from moonbox.errors import ToolDefinitionError, ToolError
 
 if TYPE_CHECKING:
@@ -53,8 +55,7 @@ class Context:
     """Puts what the call spent, such as tokens, into its record."""
 
 
-@dataclass(frozen=True, slots=True)
-class Injected:
+class Injected(Struct, frozen=True):
     """Marks a parameter as filled in by the host: it never appears in the schema.
 
     `Annotated[Database, Injected]` takes `context.extra[<parameter name>]`, `Annotated[Database, Injected("db")]`
@@ -64,8 +65,7 @@ class Injected:
     key: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionParameter:
+class FunctionParameter(Struct, frozen=True):
     """One parameter that a call can fill or that the host injects."""
 
     name: str
@@ -80,8 +80,7 @@ class FunctionParameter:
         return self.default is not EMPTY
 
 
-@dataclass(frozen=True, slots=True)
-class InspectedFunction:
+class InspectedFunction(Struct, frozen=True):
     """What a callable looks like from outside."""
 
     name: str
@@ -146,8 +145,7 @@ def injections(call: Callable[..., Any]) -> tuple[FunctionParameter, ...]:
     return () if alone else tuple(item for item in inspect_function(call).parameters if item.injected is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class CallPlan:
+class CallPlan(Struct, frozen=True):
     """How a bound dict becomes the arguments of one function."""
 
     converter: Converter | None

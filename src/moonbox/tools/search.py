@@ -13,9 +13,10 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from moonbox.schema.tree import NARRATION, SchemaNode
 
@@ -38,8 +39,7 @@ _LONGEST_WORD = 40
 _LONGEST_PIECE = 1_000  # of text without a space: sorting many marks on one letter takes the square of their number
 
 
-@dataclass(frozen=True)
-class _WordIndex:
+class _WordIndex(Struct, frozen=True):
     tools: tuple[Tool, ...]
     names: tuple[frozenset[str], ...]
     postings: dict[str, dict[int, float]]
@@ -149,7 +149,6 @@ def _parameter_text(node: SchemaNode) -> str:
 # Words of names, descriptions and queries, cut down to what they have in common
 
 _PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
-_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _STOP = frozenset(
     {
         *("a", "about", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can"),
@@ -191,11 +190,16 @@ def words(text: str) -> list[str]:
     stems: list[str] = []
     for piece in _PIECE.findall(folded):
         word = piece.lower()
-        if _WIDE.search(word):
+        if not word.isascii() and any(_is_wide(letter) for letter in word):
             stems += [word[at : at + 2] for at in range(max(1, len(word) - 1))]
         elif word not in _STOP:
             stems.append(stem(word[:_LONGEST_WORD]))
     return stems
+
+
+def _is_wide(letter: str) -> bool:
+    """Whether it belongs to a writing without spaces between words: Japanese, Chinese, Korean."""
+    return "\u3040" <= letter <= "\u30ff" or "\u3400" <= letter <= "\u9fff" or "\uac00" <= letter <= "\ud7af"
 
 
 def _folded(text: str) -> str:

@@ -7,8 +7,9 @@ import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from moonbox.errors import ArgumentError, ToolDefinitionError, UsageError
 from moonbox.schema.learned import LearnedShapes
@@ -28,8 +29,7 @@ In a mapping, the key of a lambda is its name.
 Listener = Callable[["Toolbox"], None]
 
 
-@dataclass(frozen=True)
-class _Contents:
+class _Contents(Struct, frozen=True):
     """One state of a toolbox; readers keep the one they have while writers make the next."""
 
     tools: dict[str, Tool]
@@ -37,8 +37,7 @@ class _Contents:
     by_alias: dict[str, Tool]
 
 
-@dataclass(frozen=True, eq=False)
-class _Followed:
+class _Followed(Struct, frozen=True, eq=False):
     """Another toolbox whose tools belong to this one for as long as it has them."""
 
     source: Toolbox
