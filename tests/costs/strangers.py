@@ -75,14 +75,17 @@ _PYTHON = (
 
 
 class Watchdog:
-    """Measures the longest stop of a thread, and the memory of this process."""
+    """Measures the longest stop of a thread, the longest collection of garbage, and the memory of this process."""
 
     def __init__(self) -> None:
         self.longest = 0.0
+        self.collecting = 0.0
+        self._collects_since = 0.0
         self._ended = threading.Event()
         self._start = _peak()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
+        gc.callbacks.append(self._collected)
 
     @property
     def grown(self) -> int:
@@ -96,7 +99,14 @@ class Watchdog:
             self.longest = max(self.longest, min(now - last, used - spent) - 0.005)
             last, spent = now, used
 
+    def _collected(self, phase: str, _: dict[str, int]) -> None:
+        if phase == "start":
+            self._collects_since = time.monotonic()
+        else:
+            self.collecting = max(self.collecting, time.monotonic() - self._collects_since)
+
     def end(self) -> None:
+        gc.callbacks.remove(self._collected)
         self._ended.set()
         self._thread.join()
 
@@ -126,6 +136,7 @@ def main(minutes: float, seed: int) -> int:
             count += 1
             if watchdog.longest > max(before, MOST_STOP) or watchdog.grown > MOST_MEMORY:
                 cost = f"a stop of {watchdog.longest:.3f} s, {watchdog.grown // MIB} MiB more"
+                cost += f" (collections take {watchdog.collecting:.3f} s, of {len(gc.get_objects()):,} objects)"
                 print(f"{name}: {cost} after {count} texts, by {str(given)[:500]!r}", flush=True)
         watchdog.end()
     print(
