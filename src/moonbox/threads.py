@@ -248,7 +248,7 @@ async def in_thread(
     work: Callable[[*_Ts], _T],
     *arguments: *_Ts,
     start: Start | None = None,
-    ended: Callable[[], object] | None = None,
+    ended: Callable[[], object] = lambda: None,
     left: Callable[[_T], object] | None = None,
 ) -> _T:
     """The result of a blocking function, in a thread that is left behind when this is cancelled.
@@ -273,34 +273,19 @@ async def in_thread(
         if left is not None:
             left(results[0])
 
-    def deliver(problem: BaseException | None) -> None:
-        if done.done():  # it was abandoned
-            return
-        if problem is None:
-            done.set_result(results[0])
-        else:
-            done.set_exception(problem)
-
     def job() -> None:
-        problem: BaseException | None = None
-        try:
-            results.append(work(*arguments))
-        except BaseException as raised:  # noqa: BLE001 - handed over to the event loop
-            problem = raised
-            if isinstance(raised, StopIteration) or not isinstance(raised, Exception | asyncio.CancelledError):
-                problem = Contained(raised)  # a future cannot hold it, or it would end the loop
-        if ended is not None:
-            ended()
+        found, problem = _outcome(work, *arguments)
+        results.extend(found)
+        ended()
         if claim():
-            soon(loop, partial(deliver, problem))  # the future belongs to the loop's thread
+            soon(loop, partial(_settle, done, results, problem))  # the future belongs to the loop's thread
         elif results:
             leave()
 
     try:
         start(job)
     except BaseException:  # no thread could be started
-        if ended is not None:
-            ended()
+        ended()
         raise
     try:
         return await done
@@ -308,6 +293,27 @@ async def in_thread(
         if not claim() and results and left is not None:  # the thread has ended: another one, as `left` may block
             start(leave)
         raise
+
+
+def _outcome(work: Callable[[*_Ts], _T], *arguments: *_Ts) -> tuple[list[_T], BaseException | None]:
+    """Its result in a list, or its exception in a form that a future can hold."""
+    from asyncio import CancelledError
+
+    try:
+        return [work(*arguments)], None
+    except BaseException as problem:  # noqa: BLE001 - handed over to the event loop
+        if isinstance(problem, StopIteration) or not isinstance(problem, Exception | CancelledError):
+            return [], Contained(problem)  # raised there, it would end the loop
+        return [], problem
+
+
+def _settle(done: asyncio.Future[_T], results: list[_T], problem: BaseException | None) -> None:
+    if done.done():  # it was abandoned
+        return
+    if problem is None:
+        done.set_result(results[0])
+    else:
+        done.set_exception(problem)
 
 
 def own_thread(job: Callable[[], None]) -> None:

@@ -92,16 +92,18 @@ def runs(
             line = {name: getattr(run, name) for name in run.__struct_fields__}
             typer.echo(json.dumps(line | ({"pending": pending[run.id]} if in_doubt else {})))
             continue
-        about = f"failed ({run.state})" if run.state in KINDS else run.state
-        about += f" until {when(run.wakes)}" if run.wakes is not None and run.wakes < _NEVER else ""
-        about += f" ({run.reason})" if run.reason and run.state != "ok" else ""
-        about += {"yes": ", undone", "partly": ", partly undone"}.get(run.undone, "")
-        first = next((line.strip() for line in run.source.splitlines() if line.strip()), "")
-        console().print(
-            f"{when(run.began)}  {run.id}  {visible(f'{about}  {first}', keep='')}", no_wrap=True, markup=False
-        )
+        console().print(_run_line(run), no_wrap=True, markup=False)
         for call in pending.get(run.id, ()):
             typer.echo(visible(f"  without an answer: {call['tool']} {json.dumps(call['arguments'])}", keep=""))
+
+
+def _run_line(run: KnownRun) -> str:
+    about = f"failed ({run.state})" if run.state in KINDS else run.state
+    about += f" until {when(run.wakes)}" if run.wakes is not None and run.wakes < _NEVER else ""
+    about += f" ({run.reason})" if run.reason and run.state != "ok" else ""
+    about += {"yes": ", undone", "partly": ", partly undone"}.get(run.undone, "")
+    first = next((line.strip() for line in run.source.splitlines() if line.strip()), "")
+    return f"{when(run.began)}  {run.id}  {visible(f'{about}  {first}', keep='')}"
 
 
 def _pending(journal: Journal, run: KnownRun) -> list[dict[str, Any]]:

@@ -117,7 +117,6 @@ def _add_from(
         add_servers,
         client_file,
         literal_secrets,
-        server_names,
         valid_tables,
         with_variables,
     )
@@ -128,14 +127,8 @@ def _add_from(
         typer.echo(visible(f"warning: left out '{name}' of {listed_in}: {problem}"), err=True)
     if not tables:
         raise UsageError(f"{listed_in} contains no {'other ' if problems else ''}servers")
-    kept = [] if replace else [name for name in server_names(path) if name in tables]
-    if kept:
-        names = ", ".join(f"'{name}'" for name in kept)
-        message = f"{path} already has {names}; use --replace to replace {'it' if len(kept) == 1 else 'them'}"
-        tables = {name: table for name, table in tables.items() if name not in kept}
-        if not tables:
-            raise UsageError(message)
-        typer.echo(message, err=True)
+    if not replace:
+        tables = _without_known(tables, path)
     secrets = literal_secrets(tables)
     if secrets and as_variables is None:
         places = ", ".join(secret.place for secret in secrets)
@@ -161,6 +154,22 @@ def _add_from(
         text = f"set these variables before you start moonbox: {variables}; their values are in {holder}"
         typer.echo(visible(text), err=True)
     print_note(f"`moonbox mcp install --client {client.name}` adds moonbox to it")
+
+
+def _without_known(tables: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The servers that are not in the file yet, and a line about the others."""
+    from moonbox.mcp.imports import server_names
+
+    kept = [name for name in server_names(path) if name in tables]
+    if not kept:
+        return tables
+    names = ", ".join(f"'{name}'" for name in kept)
+    message = f"{path} already has {names}; use --replace to replace {'it' if len(kept) == 1 else 'them'}"
+    new = {name: table for name, table in tables.items() if name not in kept}
+    if not new:
+        raise UsageError(message)
+    typer.echo(message, err=True)
+    return new
 
 
 def _guard_secrets(tables: dict[str, Any], path: Path) -> None:

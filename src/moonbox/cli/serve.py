@@ -48,6 +48,19 @@ def _port(usual: str) -> Any:
     return typer.Option(metavar="PORT", min=0, max=65_535, help="The port; 0 takes a free one.", show_default=usual)
 
 
+Token = Annotated[
+    str | None,
+    option(
+        metavar="TOKEN",
+        envvar="MOONBOX_TOKEN",
+        help="The token that clients send; required for any address but a loopback address.",
+    ),
+]
+Verbose = Annotated[
+    int, option("--verbose", "-v", metavar="", count=True, help="Log more on standard error; -vv logs everything.")
+]
+
+
 def serve(
     config: ConfigFile = None,
     mcp_config: McpConfig = None,
@@ -61,22 +74,12 @@ def serve(
         str | None, typer.Option(metavar="ADDRESS", help="The address to listen on.", show_default="127.0.0.1")
     ] = None,
     port: Annotated[int | None, _port("8808")] = None,
-    token: Annotated[
-        str | None,
-        option(
-            metavar="TOKEN",
-            envvar="MOONBOX_TOKEN",
-            help="The token that clients send; required for any address but a loopback address.",
-        ),
-    ] = None,
+    token: Token = None,
     require_jail: Annotated[
         bool, flag("--require-jail", help="Refuse to start where a layer of the jail is missing.")
     ] = False,
     trust: Trust = False,
-    verbose: Annotated[
-        int,
-        option("--verbose", "-v", metavar="", count=True, help="Log more on standard error; -vv logs everything."),
-    ] = 0,
+    verbose: Verbose = 0,
     log_format: Annotated[
         LogFormat, typer.Option("--log-format", metavar="text|json", help="How log lines are written.")
     ] = "text",
@@ -92,10 +95,7 @@ def serve(
     from moonbox.project.serving import run_http, run_stdio
 
     http = http or console
-    for name, value in (("--host", host), ("--port", port)):
-        if value is not None and not http:
-            raise UsageError(f"{name} requires --http; without it, MCP is served on standard input and output")
-    chosen = _configured(config, trust, host=host, port=port, token=(token or None) if http else None)
+    chosen = _configured(config, trust, http=http, host=host, port=port, token=token)
     chosen = with_journal(chosen, journal)
     if require_jail:
         from moonbox.worker.jail import WHOLE_JAIL
@@ -103,7 +103,6 @@ def serve(
         chosen = chosen.with_changes(sandbox={"require": list(WHOLE_JAIL)})
     settings = chosen.read(ServeSettings, "serve")
     formatter.hide = SecretRedactor(read_secrets(chosen, mcp_config))
-
     project = functools.partial(assemble_with, chosen, tools, mcp_config)
     if http:
         run_http(project, settings, announce=functools.partial(typer.echo, err=True), console=console)
@@ -147,11 +146,17 @@ def console(
         run_console(project, port=port, script=source, opened=opened, renewed=typer.echo)
 
 
-def _configured(config: Path | None, trust: bool, **options: Any) -> Config:
+def _configured(
+    config: Path | None, trust: bool, *, http: bool, host: str | None, port: int | None, token: str | None
+) -> Config:
     """The configuration, in which options that were given replace keys of [serve]."""
     from moonbox.config.reader import read
     from moonbox.config.sections import ServeSettings
 
+    for name, value in (("--host", host), ("--port", port)):
+        if value is not None and not http:
+            raise UsageError(f"{name} requires --http; without it, MCP is served on standard input and output")
+    options = {"host": host, "port": port, "token": (token or None) if http else None}
     given = {key: value for key, value in options.items() if value is not None}
     read(ServeSettings, given, "")  # an invalid option is not an error in the file
     return trusted_config(config, trust=trust).with_changes(serve=given)

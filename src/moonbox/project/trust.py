@@ -42,6 +42,28 @@ def trust_hash(config: Config) -> str:
 
 
 def _powers(data: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    yield from _servers(data)
+    yield from _sources(data, folder)
+    yield from _scripts(_table(data.get("tools")), folder)
+    yield from _knowledge(_table(data.get("knowledge")))
+    if llm := _table(data.get("llm")):
+        place = llm.get("url") or llm.get("provider")
+        yield f"send prompts of scripts to {place} (the model {llm.get('model', '')}){_variables(llm)}"
+    yield from _records(data, folder)
+    if cluster := _table(data.get("cluster")).get("address"):
+        yield f"run scripts, with the data that they get, on the cluster {cluster}"
+    if isinstance(url := _table(data.get("journal")).get("url"), str):
+        yield f"write scripts, arguments and results to the database {_without_password(url)}"
+    serve = _table(data.get("serve"))
+    if not is_loopback(host := str(serve.get("host", "localhost"))):
+        yield f"accept requests of other machines on {host}"
+    if others := [*_texts(serve.get("origins")), *_texts(serve.get("hosts"))]:
+        yield f"let pages of {', '.join(others)} use the server"
+    if _table(data.get("sandbox")).get("isolation") == "inline":
+        yield "run scripts without isolation"
+
+
+def _servers(data: Mapping[str, Any]) -> Iterator[str]:
     for name, server in _table(_table(data.get("mcp")).get("servers")).items():
         table = _table(server)
         if "command" in table:
@@ -49,6 +71,10 @@ def _powers(data: Mapping[str, Any], folder: Path) -> Iterator[str]:
             yield f"start the program `{words}` (the MCP server {name}){_variables(table)}"
         else:
             yield f"connect to {table.get('url')} (the MCP server {name}){_variables(table)}"
+
+
+def _sources(data: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    """Of specifications and databases."""
     for name, api in _table(data.get("openapi")).items():
         table = _table(api)
         spec, whose = str(table.get("spec")), f"(the OpenAPI specification {name})"
@@ -63,7 +89,10 @@ def _powers(data: Mapping[str, Any], folder: Path) -> Iterator[str]:
         yield f"{deed} the database {_without_password(str(table.get('url')))} (the SQL source {name})"
         if folders := _texts(table.get("folders")):
             yield f"read the files in {', '.join(folders)} (the SQL source {name})"
-    tools = _table(data.get("tools"))
+
+
+def _scripts(tools: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    """Of Python tools and tool scripts."""
     for reference in _texts(tools.get("python")):
         yield f"run the Python code of {reference}"
     if isinstance(saved := tools.get("saved"), str):
@@ -74,7 +103,9 @@ def _powers(data: Mapping[str, Any], folder: Path) -> Iterator[str]:
     for name, script in _table(tools.get("script")).items():
         if granted := _granted(_table(script)):
             yield f"give the tool script {name}: {granted}"
-    knowledge = _table(data.get("knowledge"))
+
+
+def _knowledge(knowledge: Mapping[str, Any]) -> Iterator[str]:
     for name, source in _table(knowledge.get("sources")).items():
         table = _table(source)
         places = [table.get("path"), *_texts(table.get("urls")), *_texts(table.get("sitemaps"))]
@@ -86,30 +117,20 @@ def _powers(data: Mapping[str, Any], folder: Path) -> Iterator[str]:
     if embeddings and embeddings.get("provider") != "local":
         place = embeddings.get("url", "an embedding service")
         yield f"send texts of the knowledge base to {place}{_variables(embeddings)}"
-    if llm := _table(data.get("llm")):
-        place = llm.get("url") or llm.get("provider")
-        yield f"send prompts of scripts to {place} (the model {llm.get('model', '')}){_variables(llm)}"
+
+
+def _records(data: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    """Of files that are written, and cut."""
     audit = _table(data.get("audit"))
     if bounds := [key for key in ("max_bytes", "max_runs", "max_days") if audit.get(key) and not audit.get("path")]:
         yield f"delete old runs from your own audit trail ({', '.join(f'{key} = {audit[key]}' for key in bounds)})"
     for what, path in (
         ("audit trail", audit.get("path")),
         ("journal", _table(data.get("journal")).get("path")),
-        ("knowledge base", knowledge.get("path")),
+        ("knowledge base", _table(data.get("knowledge")).get("path")),
     ):
         if isinstance(path, str) and _may_leave(folder, path):
             yield f"write the {what} to {path}"
-    if cluster := _table(data.get("cluster")).get("address"):
-        yield f"run scripts, with the data that they get, on the cluster {cluster}"
-    if isinstance(url := _table(data.get("journal")).get("url"), str):
-        yield f"write scripts, arguments and results to the database {_without_password(url)}"
-    serve = _table(data.get("serve"))
-    if not is_loopback(host := str(serve.get("host", "localhost"))):
-        yield f"accept requests of other machines on {host}"
-    if others := [*_texts(serve.get("origins")), *_texts(serve.get("hosts"))]:
-        yield f"let pages of {', '.join(others)} use the server"
-    if _table(data.get("sandbox")).get("isolation") == "inline":
-        yield "run scripts without isolation"
 
 
 def _script_places(tools: Mapping[str, Any], folder: Path) -> Iterator[str]:

@@ -75,15 +75,7 @@ def check(
     try:
         body = sql[explain.end() :] if explain else sql
         trees = [tree for tree in sqlglot.parse(_numbered(body, dialect, params), dialect=dialect) if tree is not None]
-        if len(trees) != 1:
-            raise ArgumentError(f"give exactly one statement, not {len(trees)}")
-        tree: Any = trees[0]
-        changes = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Alter, exp.Drop)
-        if not isinstance(tree, changes if write else exp.Query | exp.Values):
-            wanted = CHANGES if write else "SELECT, WITH, VALUES or EXPLAIN"
-            raise ArgumentError(f"only {wanted} is allowed here, not {tree.key.upper()}")
-        if write and tree.args.get("kind") not in _OBJECTS:
-            raise ArgumentError(f"only tables, views and indexes can be changed, not {tree.args['kind']}")
+        tree = _allowed(trees, exp, write=write)
         known = _known() | {name.upper() for name in functions}
         for node in list(tree.walk()):
             _check_node(node, exp, known, dialect, folders, write)
@@ -100,6 +92,20 @@ def check(
         words = re.sub(r"\x1b\[\d*m", "", str(problem))
         raise ArgumentError(f"the statement cannot be read as {dialect}: {one_line(words, 300)}") from None
     return Statement(f"{explain[0]}{text}" if explain else text, values, not explain and not write)
+
+
+def _allowed(trees: list[Any], exp: Any, *, write: bool) -> Any:
+    """The statement, if it is the only one, and of a kind that is allowed."""
+    if len(trees) != 1:
+        raise ArgumentError(f"give exactly one statement, not {len(trees)}")
+    tree: Any = trees[0]
+    changes = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Alter, exp.Drop)
+    if not isinstance(tree, changes if write else exp.Query | exp.Values):
+        wanted = CHANGES if write else "SELECT, WITH, VALUES or EXPLAIN"
+        raise ArgumentError(f"only {wanted} is allowed here, not {tree.key.upper()}")
+    if write and tree.args.get("kind") not in _OBJECTS:
+        raise ArgumentError(f"only tables, views and indexes can be changed, not {tree.args['kind']}")
+    return tree
 
 
 def _check_node(node: Any, exp: Any, known: frozenset[str], dialect: str, folders: Sequence[str], write: bool) -> None:

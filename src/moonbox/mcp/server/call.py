@@ -59,6 +59,28 @@ class OpenCall:
     One that is never started is the caller of a request for a prompt or a resource.
     """
 
+    upstream_result: types.CallToolResult | None = None
+    """What an upstream server returned to the call of its tool, for a client that called the tool itself."""
+    conversation = ""
+    paused_at: float | None = None
+    """When its latest question went out; None while a request of the client waits for the result."""
+    in_background = False
+    """Whether the client comes back for the result."""
+    seconds: float | None = None
+    """How long a task is kept, from its start; it is stopped then. None: as long as it runs, and some time more."""
+    cancelled = False
+    """Whether its client has cancelled it."""
+    size = 0
+    """Of its result, while it is kept."""
+    has_handle = False
+    """Whether the journal says so too: any front end answers for it."""
+    cut_off = False
+    """Whether its script could not be continued after a restart: the client may come back."""
+    _question_count = _forwarded = 0
+    _open_questions = 0
+    """Those that are now put to a client of the earlier protocol."""
+    _task: asyncio.Task[Any] | None = None
+
     def __init__(
         self,
         client: McpClient,
@@ -71,50 +93,22 @@ class OpenCall:
     ) -> None:
         self.id = id or secrets.token_hex(16)
         """Of the call, and of its script's run. It cannot be guessed."""
-        self.owner = client.owner
-        self.client = client.id
-        self.modern = client.modern
-        self.log_level = client.log_level
-        self.upstream_result: types.CallToolResult | None = None
-        """What an upstream server returned to the call of its tool, for a client that called the tool itself."""
-        self.conversation = ""
-        self.paused_at: float | None = None
-        """When its latest question went out; None while a request of the client waits for the result."""
+        self.owner, self.client, self.share = client.owner, client.id, client.share
+        self.modern, self.log_level = client.modern, client.log_level
         self.attached = asyncio.Event()
         """Set while a request of the client waits for the result."""
         self.attached.set()
         self.wait_tool = wait_tool
         """The tool that gives the result if it takes long; None if the client waits for it however long it takes."""
-        self.in_background = False
-        """Whether the client comes back for the result."""
-        self.share = client.share
         self.created = self.updated = time.time()
-        self.seconds: float | None = None
-        """How long a task is kept, from its start; it is stopped then. None: as long as it runs, and some time more."""
-        self.cancelled = False
-        """Whether its client has cancelled it."""
-        self.size = 0
-        """Of its result, while it is kept."""
-        self.has_handle = False
-        """Whether the journal says so too: any front end answers for it."""
-        self.cut_off = False
-        """Whether its script could not be continued after a restart: the client may come back."""
         self.answered_within = settings.answer_within if wait_tool is not None else None
-        self._client = client
-        self._settings = settings
-        self._direct_name = direct_name
+        self._client, self._settings, self._direct_name, self._script = client, settings, direct_name, script
         self._loop = asyncio.get_running_loop()
         self._questions: dict[str, _Question] = {}
-        self._question_count = 0
         self._news = asyncio.Event()
-        self._task: asyncio.Task[Any] | None = None
         self.reported = CallProgress(self._loop)
         """What is known of a script while it runs."""
         self._relay = Relay(self._loop)
-        self._script = script
-        self._forwarded = 0
-        self._open_questions = 0
-        """Those that are now put to a client of the earlier protocol."""
 
     @property
     def task(self) -> asyncio.Task[Any]:

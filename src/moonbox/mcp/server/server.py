@@ -88,7 +88,12 @@ class MoonboxServer:
         self._offers = offers = Passthrough(
             upstreams, self._resources, self._notifier, self.settings, partial(self.requests.wait, offers=True)
         )
-        self.app = _SdkServer(
+        self.app = self._sdk_server(offers)
+        self.end_streams: Callable[[], None] = lambda: None
+        """Ends the streams of the transport on which no request waits."""
+
+    def _sdk_server(self, offers: Passthrough) -> _SdkServer:
+        app = _SdkServer(
             NAME,
             version=__version__,
             on_list_tools=self._list_tools,
@@ -105,16 +110,15 @@ class MoonboxServer:
             get_tool_input_schema=self._views.header_schema,
         )
         # Not an argument: the newest protocol has no log levels, and the SDK warns of them.
-        self.app.add_request_handler("logging/setLevel", types.SetLevelRequestParams, offers.set_level)
-        self.app.describe = lambda: mode.system_prompt
+        app.add_request_handler("logging/setLevel", types.SetLevelRequestParams, offers.set_level)
+        app.describe = lambda: self._mode.system_prompt
         security = RequestStateSecurity.ephemeral(ttl=self.settings.answer_seconds)
         # Replaces the SDK's tracing: moonbox records its own spans, with scripts, calls and limits.
         boundary = RequestStateBoundary(security, default_audience=NAME)
         tasks = TaskCalls(self._begin_task, self._views, self._calls)
-        tasks.register(self.app)
-        self.app.middleware[:] = [self.requests, boundary, tasks]
-        self.end_streams: Callable[[], None] = lambda: None
-        """Ends the streams of the transport on which no request waits."""
+        tasks.register(app)
+        app.middleware[:] = [self.requests, boundary, tasks]
+        return app
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[MoonboxServer]:
