@@ -178,7 +178,7 @@ def _compared(walk: Walk, node: p.Operation, side: p.Expression, value: v.Data, 
 
 def _is_type_call(walk: Walk, node: p.Expression) -> bool:
     is_call = type(node) is p.FunctionCall and p.path(node.function) == ["type"] and walk.language.runtime is None
-    return is_call and walk.quiet(node.function) == v.Library("type")  # type: ignore[union-attr]  # a Call
+    return is_call and walk.quiet(node.function) == v.Library("type")  # type: ignore[union-attr]  # a FunctionCall
 
 
 def _quoted(value: Any) -> str:

@@ -24,7 +24,7 @@ def used(walk: Walk, node: p.Expression) -> v.Value:
     value = walk.value(node)
     name = _dotted(walk, node.function) if type(node) is p.FunctionCall else ""
     if name in walk.words.no_value:
-        list_ = walk.text(node.arguments[0]) if node.arguments else "the list"  # type: ignore[union-attr]  # a Call
+        list_ = walk.text(node.arguments[0]) if node.arguments else "the list"  # type: ignore[union-attr]  # a FunctionCall
         does = walk.words.no_value[name]
         walk.error(node.at, f"{name} returns nothing", f"it {does} the list itself: call it alone, then use {list_}")
     return value

@@ -78,10 +78,9 @@ def runs(
         since=moment(since, time.time()) if since else 0.0,
         text=text or "",
     )
-    opened = open_place(journal, config)
-    found = opened.runs(wanted, most=limit + 1, skip=limit * (page - 1))
-    pending = {run.id: _pending(opened, run) for run in found} if in_doubt else {}
-    opened.close()
+    with contextlib.closing(open_place(journal, config)) as opened:
+        found = opened.runs(wanted, most=limit + 1, skip=limit * (page - 1))
+        pending = {run.id: _pending(opened, run) for run in found} if in_doubt else {}
     if len(found) > limit:
         typer.echo(f"there are more: --page {page + 1} lists the next ones", err=True)
     shown = [run for run in found[:limit] if not in_doubt or pending[run.id]]
@@ -216,9 +215,8 @@ def list_repls(
     """List the Repls, the latest first."""
     from moonbox.audit.query import labels_of
 
-    opened = open_place(journal, config)
-    found = opened.repls(labels_of(label or ()), most=limit + 1, skip=skip)
-    opened.close()
+    with contextlib.closing(open_place(journal, config)) as opened:
+        found = opened.repls(labels_of(label or ()), most=limit + 1, skip=skip)
     if len(found) > limit:
         typer.echo(f"there are more: --skip {skip + limit} lists the next ones", err=True)
         found = found[:limit]
@@ -287,9 +285,8 @@ def list_approvals(journal: Place = None, config: ConfigFile = None, as_json: Js
     from moonbox.durable.approvals import Question
     from moonbox.durable.questions import Questions
 
-    opened = open_place(journal, config)
-    found = [Question.of_kept(kept).to_dict() for kept in Questions(opened.backend).pending()]
-    opened.close()
+    with contextlib.closing(open_place(journal, config)) as opened:
+        found = [Question.of_kept(kept).to_dict() for kept in Questions(opened.backend).pending()]
     if as_json:
         print_json(found)
         return
@@ -333,11 +330,8 @@ def answer(
         if not isinstance(changes, dict):
             raise UsageError('--edit takes a JSON object, such as {"amount": 5}')
         decision |= {"kind": "edit", "changes": changes}
-    opened = open_place(journal, config)
-    try:
+    with contextlib.closing(open_place(journal, config)) as opened:
         Questions(opened.backend).answer(id, decision)
-    finally:
-        opened.close()
     typer.echo("allowed" if allow else "denied")
 
 

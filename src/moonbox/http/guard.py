@@ -66,14 +66,8 @@ class ApiGuard:
             return None
         if browser is not None and browser.allows(scope):
             return None
-        values = guard.header_values(scope, b"authorization")
-        kind, _, token = values[0].partition(" ") if len(values) == 1 else ("", "", "")
-        wanted = access.token
-        if (
-            wanted
-            and kind.lower() == "bearer"
-            and hmac.compare_digest(token.strip().encode("latin-1"), wanted.encode())
-        ):
+        token = guard.bearer(scope).encode("latin-1")
+        if access.token and hmac.compare_digest(token, access.token.encode()):
             return None
         message = "send the header Authorization: Bearer <token>"
         return guard.Refusal(401, "unauthorized", message, {"WWW-Authenticate": "Bearer"})

@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Route
 from moonbox._version import __version__
 from moonbox.audit.records import RUN_STATES
 from moonbox.schema.closing import close
+from moonbox.schema.tree import with_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +22,6 @@ _BOOLEAN: dict[str, Any] = {"type": "boolean"}
 _OBJECT: dict[str, Any] = {"type": "object"}
 _OBJECTS: dict[str, Any] = {"type": "array", "items": {"type": "object"}}
 _ERROR_STATUSES = [str(code) for code in (400, 401, 403, 404, 405, 409, 413, 415, 421, 422, 429, 500, 502, 503, 504)]
-_LITERAL = frozenset({"enum", "const", "default", "examples", "required"})
 _DONE: dict[str, Any] = {"ok": {"const": True}}
 _PATH_PARAMETER = re.compile(r"\{(\w+)(:int)?\}")
 
@@ -158,13 +158,10 @@ def server_operations() -> dict[str, Any]:
 
 def _optional_may_be_null(schema: Any) -> Any:
     """A schema in which optional properties may be null, at any depth: null means that they are left out."""
-    if isinstance(schema, list):
-        return [_optional_may_be_null(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    changed = {key: part if key in _LITERAL else _optional_may_be_null(part) for key, part in schema.items()}
-    properties = changed.get("properties")
-    if isinstance(properties, dict):
+    changed = with_parts(schema, lambda part, _: _optional_may_be_null(part))
+    if isinstance(properties := changed.get("properties"), dict):
         required = schema.get("required", ())
         changed["properties"] = {
             name: part if name in required else {"anyOf": [part, {"type": "null"}]} for name, part in properties.items()

@@ -221,6 +221,14 @@ class _Call:
                 self.timer.reschedule(asyncio.get_running_loop().time() + self.remaining)
 
 
+async def is_set_within(event: asyncio.Event, seconds: float | None) -> bool:
+    """Wait for the event, not longer than this; whether it is set."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()
+
+
 def _refusal(request: types.InputRequest, reason: str) -> types.ErrorData:
     return types.ErrorData(code=types.INVALID_REQUEST, message=f"{request.method} refused: {reason}")
 

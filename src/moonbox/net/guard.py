@@ -105,6 +105,13 @@ def header_values(scope: Scope, name: bytes) -> list[str]:
     return [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name]
 
 
+def bearer(scope: Scope) -> str:
+    """The token that a client sends; empty where it sends none, or several."""
+    values = header_values(scope, b"authorization")
+    kind, _, token = values[0].partition(" ") if len(values) == 1 else ("", "", "")
+    return token.strip() if kind.lower() == "bearer" else ""
+
+
 def _name(host: str) -> str:
     """The host of a Host header without its port, in lower case; empty when it is invalid."""
     parts = _HOST.fullmatch(host.lower())

@@ -232,10 +232,7 @@ def _repair(wanted: Kinds) -> Coerce | None:
     """The changes that depend on the value's own type alone."""
     if wanted is None:
         return None
-    if "integer" in wanted and "number" not in wanted:
-        whole = _whole
-    else:
-        whole = None
+    whole = _whole if "integer" in wanted and "number" not in wanted else None
     array, table = "array" in wanted, "object" in wanted
     if array == table:
         return whole

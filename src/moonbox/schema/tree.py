@@ -345,7 +345,7 @@ def roles(schema: dict[str, Any]) -> Iterator[tuple[str, Schema]]:
 
 def kind_of(value: Any) -> str:
     """The JSON type of a plain value; a whole number is an integer, bytes are a string."""
-    return _KINDS.get(type(value), "object")
+    return KINDS.get(type(value), "object")
 
 
 def accepts(wanted: Kinds, kind: str) -> bool:
@@ -371,7 +371,7 @@ def _any(branches: list[Kinds]) -> Kinds:
     return frozenset().union(*known) if len(known) == len(branches) else None
 
 
-_KINDS = {
+KINDS = {
     type(None): "null",
     bool: "boolean",
     int: "integer",

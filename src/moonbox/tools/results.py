@@ -41,7 +41,7 @@ from moonbox.retry import retry_after
 from moonbox.schema.bounds import TooCostly
 from moonbox.schema.coercion import stand_in
 from moonbox.schema.problems import find_problems, short
-from moonbox.schema.tree import SchemaNode, accepts
+from moonbox.schema.tree import KINDS, SchemaNode, accepts
 from moonbox.schema.validation import Invalid, Validator
 from moonbox.values import ORDINARY, Packed, ValueLimits, pack, plain, refuse_constant
 from moonbox.wording import cut
@@ -55,15 +55,7 @@ if TYPE_CHECKING:
 LONGEST_MESSAGE = 500
 _MOST_FIELDS = 20  # whose types are looked at
 _LONGEST_DETAIL = 20_000
-_JSON_TYPES = {
-    bool: "boolean",
-    dict: "object",
-    float: "number",
-    int: "integer",
-    list: "array",
-    str: "string",
-    type(None): "null",
-}
+_JSON_TYPES = {type_: kind for type_, kind in KINDS.items() if type_ not in (bytes, tuple)}
 _RETRYABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 
 from moonbox.errors import Denied
-from moonbox.mcp.caller import CALLER
+from moonbox.mcp.caller import CALLER, is_set_within
 from moonbox.mcp.server import results
 from moonbox.mcp.server.notifications import CallProgress, Relay
 from moonbox.mcp.server.sessions import owner_name
@@ -170,12 +170,8 @@ class OpenCall:
     async def _wait_for_news(self, deadline: float | None) -> bool:
         """False when the time is over; while a person is asked, it does not end."""
         self._news.clear()
-        try:
-            async with asyncio.timeout_at(None if self._open_questions else deadline):
-                await self._news.wait()
-        except TimeoutError:
-            return self._open_questions > 0
-        return True
+        seconds = None if deadline is None or self._open_questions else deadline - self._loop.time()
+        return await is_set_within(self._news, seconds) or self._open_questions > 0
 
     # Questions
 
@@ -226,11 +222,7 @@ class OpenCall:
 
     async def _until_attached(self) -> bool:
         """Wait until a request of an earlier client waits for the result; False if none comes in time."""
-        try:
-            async with asyncio.timeout(None if self.modern else self._settings.answer_seconds):
-                return self.modern or await self.attached.wait()
-        except TimeoutError:
-            return False
+        return self.modern or await is_set_within(self.attached, self._settings.answer_seconds)
 
     async def answer(self, call: ToolCall) -> Answer:
         """Let the person answer a call of a client-side tool."""

@@ -7,7 +7,7 @@ import math
 import re
 import secrets
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
@@ -109,8 +109,8 @@ class _Senders:
         return None if name is None and self._has_tokens else share_of(owner_named(name), _address(scope))
 
     def _name(self, scope: guard.Scope) -> str | None:
-        kind, _, token = (_header(scope, b"authorization") or "").partition(" ")
-        return self._tokens.name_of(token.strip()) if kind.lower() == "bearer" else None
+        token = guard.bearer(scope)
+        return self._tokens.name_of(token) if token else None
 
 
 def _taking_turns(api: ASGIApp, server: MoonboxServer, senders: _Senders) -> ASGIApp:
@@ -135,10 +135,6 @@ def _taking_turns(api: ASGIApp, server: MoonboxServer, senders: _Senders) -> ASG
 
 def _address(scope: guard.Scope) -> str:
     return str(scope["client"][0]) if scope.get("client") else "unknown"
-
-
-def _header(scope: Any, name: bytes) -> str | None:
-    return next((value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name), None)
 
 
 class EventLog(EventStore):
@@ -210,8 +206,8 @@ class HttpSessions(StreamableHTTPSessionManager):
         """Set by the SDK's constructor; there is no log for all sessions."""
 
     async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        has_session = _header(scope, b"mcp-session-id") is not None
-        if has_session or _header(scope, b"mcp-protocol-version") in MODERN_PROTOCOL_VERSIONS:
+        version = "".join(guard.header_values(scope, b"mcp-protocol-version"))
+        if guard.header_values(scope, b"mcp-session-id") or version in MODERN_PROTOCOL_VERSIONS:
             await super().handle_request(scope, receive, send)
             return
         owner = current_owner()
@@ -223,8 +219,7 @@ class HttpSessions(StreamableHTTPSessionManager):
 
         async def send_and_note(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] < 300:
-                session = _header(message, b"mcp-session-id")
-                if session:
+                for session in guard.header_values(message, b"mcp-session-id"):
                     self._owners[session] = owner
             await send(message)
 

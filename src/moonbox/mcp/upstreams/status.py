@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _MAX_ICON, _MAX_ICONS = 16_384, 8
 State = Literal["off", "idle", "starting", "ready", "retrying", "failed", "closed"]
-_LISTS = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import mcp_types as types
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
+from moonbox.mcp.caller import is_set_within
 from moonbox.mcp.server.limits import TokenBucket
 from moonbox.mcp.stdio import CHUNK, LineStream
 from moonbox.mcp.upstreams.status import ConnectionLost, with_last_output
@@ -181,7 +182,7 @@ class ServerProcess(Transport):
         self.end("" if await self._exited() else "it closed its input")
 
     async def _exited(self) -> bool:
-        return self._process is not None and await self._process.wait(_LAST_OUTPUT_SECONDS)
+        return self._process is not None and await is_set_within(self._process.exited, _LAST_OUTPUT_SECONDS)
 
     async def _read_stderr(self, process: _Process) -> None:
         assert process.stderr is not None
@@ -216,12 +217,6 @@ class _Process(asyncio.subprocess.SubprocessStreamProtocol):
     def process_exited(self) -> None:
         super().process_exited()
         self.exited.set()
-
-    async def wait(self, seconds: float) -> bool:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self.exited.wait()
-        return self.exited.is_set()
 
 
 async def _start(settings: ServerSettings, mark: str) -> _Process:
@@ -259,7 +254,7 @@ async def _stop(
         for signal_number in (None, signal.SIGTERM, signal.SIGKILL):
             if signal_number is not None:
                 _signal_group(process, signal_number)
-            if await process.wait(_GRACE_SECONDS):
+            if await is_set_within(process.exited, _GRACE_SECONDS):
                 break
         _signal_group(process, signal.SIGKILL)  # children that it left behind
         process.transport.close()  # a grandchild outside of the group may hold the pipes open

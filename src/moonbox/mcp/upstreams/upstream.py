@@ -24,7 +24,7 @@ import mcp_types as types
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from moonbox.errors import ToolError
-from moonbox.mcp.caller import CALLER, Callbacks, ClientFeatures, redacted
+from moonbox.mcp.caller import CALLER, Callbacks, ClientFeatures, is_set_within, redacted
 from moonbox.mcp.upstreams.browser import ServerLogin
 from moonbox.mcp.upstreams.catalog import ServerCatalog
 from moonbox.mcp.upstreams.connection import Connection, connect, make_transport
@@ -125,9 +125,7 @@ class Upstream:
 
     async def _supervise(self, lazy: bool) -> None:
         if self.catalog.known:  # its tools are listed already, so that waiting for the list comes first
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None if lazy else self._timing.head_start):
-                    await self._start_requested.wait()
+            await is_set_within(self._start_requested, None if lazy else self._timing.head_start)
         attempts = 0
         try:
             while True:
@@ -253,9 +251,7 @@ class Upstream:
             said=self._hide(self._transport.output.text()) if self._transport is not None else "",
         )
         self.catalog.offer_placeholder(login=self._login.required)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(None if given_up else delay):
-                await self._start_requested.wait()
+        await is_set_within(self._start_requested, None if given_up else delay)
 
     def _log_ready(self) -> None:
         about = {"server": self.settings.name, "tools": self.status.tools, "seconds": self.status.seconds}
@@ -286,9 +282,7 @@ class Upstream:
     async def _answer_placeholder(self) -> str:
         """Log in, where that is what the server waits for; otherwise ToolError says why it is not available."""
         if self.status.state == "starting":
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._timing.worth_waiting):
-                    await self._status_changed.wait()
+            await is_set_within(self._status_changed, self._timing.worth_waiting)
         if self._login.required:
             if not await self._log_in():
                 raise self._login.error()
