@@ -190,3 +190,26 @@ def test_files_begin_with_what_they_are() -> None:
     for path in modules():
         if tree(path).body:
             assert ast.get_docstring(tree(path)), f"{path} does not say what it is"
+
+
+def test_a_class_name_means_one_class() -> None:
+    names: dict[str, list[str]] = {}
+    for path in modules():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.ClassDef):
+                names.setdefault(node.name, []).append(path.relative_to(ROOT).as_posix())
+    assert {name: places for name, places in names.items() if len(places) > 1} == {}
+
+
+LONG = {"runs/runner.py begin", "runs/record.py __init__"}
+"""Functions that still have more than 50 lines."""
+
+
+def test_functions_fit_a_screen() -> None:
+    long = {
+        f"{path.relative_to(ROOT).as_posix()} {node.name}"
+        for path in modules()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (node.end_lineno or 0) - node.lineno >= 50
+    }
+    assert long <= LONG

@@ -113,13 +113,7 @@ def _add_from(
     source: str, file: Path | None, path: Path, *, remove_old: bool | None, as_variables: bool | None, replace: bool
 ) -> None:
     from moonbox.mcp import clients
-    from moonbox.mcp.imports import (
-        add_servers,
-        client_file,
-        literal_secrets,
-        valid_tables,
-        with_variables,
-    )
+    from moonbox.mcp.imports import add_servers, client_file, literal_secrets, valid_tables, with_variables
 
     client, listed_in = client_file(source, file)
     tables, problems = valid_tables(listed_in)
