@@ -170,8 +170,12 @@ class OpenCall:
     async def _wait_for_news(self, deadline: float | None) -> bool:
         """False when the time is over; while a person is asked, it does not end."""
         self._news.clear()
-        seconds = None if deadline is None or self._open_questions else deadline - self._loop.time()
-        return await is_set_within(self._news, seconds) or self._open_questions > 0
+        try:
+            async with asyncio.timeout_at(None if self._open_questions else deadline):
+                await self._news.wait()
+        except TimeoutError:
+            return self._open_questions > 0
+        return True
 
     # Questions
 
