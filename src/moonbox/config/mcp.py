@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from moonbox.config.file import resolve_path
-from moonbox.config.reader import CLOSED, read, table
+from moonbox.config.reader import read, settings_model, table
 from moonbox.config.sections import Port, Positive, PositiveInt, check_url
 from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError
@@ -40,11 +40,9 @@ _PREFIX = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class ToolRule:
     """The table [mcp.servers.<name>.tools.<tool>]."""
-
-    __pydantic_config__: ClassVar = CLOSED
 
     policy: Policy | None = None
     """auto: scripts may call it; approve: a person approves each call; direct: only the client may call it."""
@@ -58,11 +56,9 @@ class ToolRule:
     """Whether it is offered at all."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class LoginSettings:
     """The table [mcp.servers.<name>.oauth]: how moonbox logs in to a server. Most servers need no such table."""
-
-    __pydantic_config__: ClassVar = CLOSED
 
     grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
     """authorization_code: a person logs in with a browser; client_credentials: a machine, without a person."""
@@ -101,11 +97,10 @@ class LoginSettings:
             check_url(name, getattr(self, name))
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class ServerSettings:
     """One server: how to reach it, how long it may take, and which of its tools are offered."""
 
-    __pydantic_config__: ClassVar = CLOSED
     problem: ClassVar[str] = ""
 
     name: str = ""

@@ -1,6 +1,6 @@
 """The reader: a table of the configuration as a settings model, and a clear message for each key that is wrong.
 
-A model is a frozen dataclass with `__pydantic_config__ = CLOSED`. Its types say what is valid, `__post_init__` checks
+A model is a class with the decorator `settings_model`. Its types say what is valid, `__post_init__` checks
 what types cannot say, and the docstrings of its fields describe them in the JSON Schema and in the documentation.
 """
 
@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Mapping
 from datetime import date, time
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform, get_args, get_type_hints
 
 from moonbox.config.variables import place_name, unset_problem
 from moonbox.errors import ConfigError
@@ -25,6 +25,13 @@ T = TypeVar("T")
 
 CLOSED = {"extra": "forbid", "strict": True, "use_attribute_docstrings": True}
 """For `__pydantic_config__`: no unknown keys, no guessing at types, and fields described by their docstrings."""
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(dataclasses.field,))
+def settings_model(kind: type[T]) -> type[T]:
+    """Make a class a settings model: a frozen dataclass."""
+    kind.__pydantic_config__ = CLOSED  # type: ignore[attr-defined]  # which pydantic reads
+    return dataclasses.dataclass(frozen=True, kw_only=True)(kind)
 
 
 def read(kind: type[T], data: Any, section: str) -> T:

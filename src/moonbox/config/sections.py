@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping  # noqa: TC003 - pydantic reads the annotation at run time
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from moonbox.config.reader import CLOSED, read, table
+from moonbox.config.reader import read, settings_model, table
 from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError, UsageError
 from moonbox.limits import Limits
@@ -29,11 +29,9 @@ _SHORTEST_TOKEN = 16
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@*]+")
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class SandboxSettings:
     """The section [sandbox]."""
-
-    __pydantic_config__: ClassVar = CLOSED
 
     language: str | None = None
     """The language of scripts: `lua`, which is the default, `rhai` or `python`."""
@@ -57,11 +55,9 @@ class SandboxSettings:
     """Layers of the jail without which nothing starts, such as `seccomp`; `moonbox doctor` lists them."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class ClusterSettings:
     """The section [cluster]."""
-
-    __pydantic_config__: ClassVar = CLOSED
 
     address: str | None = None
     """The Ray cluster whose nodes run the workers: `auto`, `ray://host:port` or `host:port`; otherwise this machine."""
@@ -71,11 +67,9 @@ class ClusterSettings:
     """Seconds after which an idle Repl gives its worker up until its next run; needs a journal."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class AuditSettings:
     """The section [audit]."""
-
-    __pydantic_config__: ClassVar = CLOSED
 
     enabled: bool = True
     """Whether runs are recorded."""
@@ -93,11 +87,9 @@ class AuditSettings:
     """Runs older than this are deleted; 0 keeps everything."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class JournalSettings:
     """The section [journal]: runs that outlive their process."""
-
-    __pydantic_config__: ClassVar = CLOSED
 
     path: str | None = None
     """A SQLite file; a relative path is relative to the configuration file."""
@@ -122,11 +114,9 @@ class JournalSettings:
             raise ConfigError("url must begin with postgresql://")
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class LlmSettings:
     """The section [llm]: the model that scripts ask with `llm`. The budget is that of the process."""
-
-    __pydantic_config__: ClassVar = CLOSED
 
     provider: Literal["openai", "anthropic", "google", "litellm", "local", "client"]
     """Who answers: a provider, a local server, or, in `moonbox serve`, the MCP client's own model (`client`)."""
@@ -179,11 +169,9 @@ def read_limits(config: Config) -> Limits:
 DEFAULT_TIMEOUT = 30.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class ScriptTable:
     """One table [tools.script.<name>], or a source with `connector = "lua"`: one script and its grants."""
-
-    __pydantic_config__: ClassVar = CLOSED
 
     path: Path
     """The script; a relative path is relative to the configuration file."""
@@ -228,11 +216,9 @@ GRANT_KEYS = ("http", "env", "read", "write", "secrets")
 _SCRIPT_KEYS = frozenset(item.name for item in fields(ScriptTable)) - {"config"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class ToolTable:
     """One table [tools.<name>]: a tool, wherever it comes from, by its path, such as [tools."crm.find"]."""
-
-    __pydantic_config__: ClassVar = CLOSED
 
     retry: Retry | None = None
     """When a call of it is tried again: the table [tools.<name>.retry]."""
@@ -240,11 +226,9 @@ class ToolTable:
     """The tool that takes a call of it back, by its path."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class ToolsTable:
     """The section [tools]."""
-
-    __pydantic_config__: ClassVar = CLOSED
 
     folders: tuple[str, ...] = ()
     """Every `.lua` file in these folders is a tool script."""
@@ -269,11 +253,9 @@ class ToolsTable:
 _ToolName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class CodeModeSettings:
     """The section [codemode], and the keyword arguments of CodeMode."""
-
-    __pydantic_config__: ClassVar = CLOSED
 
     keep_visible: tuple[str, ...] = ()
     """Tools that the model calls directly too, beside scripts: names, or patterns such as `bash*`."""
@@ -309,11 +291,9 @@ DEFAULT_STORE = STATE_FOLDER / "knowledge.db"
 SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class KnowledgeTable:
     """The section [knowledge]; its providers and connectors read their own tables with the same reader."""
-
-    __pydantic_config__: ClassVar = CLOSED
 
     path: Path = DEFAULT_STORE
     """The file of the store."""
@@ -333,11 +313,9 @@ class KnowledgeTable:
                 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class OAuthSettings:
     """The table [serve.oauth]: signed JWTs that an authorization server issued for this server."""
-
-    __pydantic_config__: ClassVar = CLOSED
 
     issuer: str
     """The authorization server; tokens must name it as `iss`."""
@@ -353,11 +331,9 @@ class OAuthSettings:
             check_url(name, getattr(self, name))
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class ServeSettings:
     """The section [serve]."""
-
-    __pydantic_config__: ClassVar = CLOSED
 
     host: str = "127.0.0.1"
     """The address to listen on."""

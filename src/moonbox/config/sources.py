@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping  # noqa: TC003 - pydantic reads the annotation at run time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
 
 from moonbox.config.mcp import MIB, Policy
-from moonbox.config.reader import CLOSED, table
+from moonbox.config.reader import settings_model, table
 from moonbox.config.sections import NotNegative, Positive, PositiveInt, check_url
 from moonbox.errors import ConfigError
 from moonbox.retry import Retry  # noqa: TC001 - pydantic reads the annotation at run time
@@ -30,11 +30,9 @@ _KEY_PLACE = re.compile(r"(header|query|cookie):[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class ApiCredentials:
     """The table [openapi.<name>.auth]: one way to authenticate. It is sent to base_url and nowhere else."""
-
-    __pydantic_config__: ClassVar = CLOSED
 
     bearer: str | None = None
     """A token."""
@@ -63,11 +61,9 @@ class ApiCredentials:
         check_url("token_url", self.token_url)
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class OpenApiSettings:
     """The section [openapi.<name>], and the keyword arguments of `Toolbox.from_openapi`."""
-
-    __pydantic_config__: ClassVar = CLOSED
 
     spec: str
     """The specification: a JSON or YAML file, or its address."""
@@ -103,11 +99,9 @@ class OpenApiSettings:
             check_url("base_url", self.base_url or "")
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class SqlSettings:
     """The section [sql.<name>], and the keyword arguments of `Toolbox.from_sql`."""
-
-    __pydantic_config__: ClassVar = CLOSED
 
     url: str
     """The database: `sqlite:///shop.db`, `duckdb:///sales.duckdb`, `duckdb://` (files alone), `postgresql://…`."""

@@ -9,11 +9,10 @@ import math
 import os
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from moonbox.config.reader import CLOSED, positive
+from moonbox.config.reader import positive, settings_model
 from moonbox.errors import ConfigError, MissingExtra
 from moonbox.knowledge.records import EmbeddingError
 from moonbox.net.addresses import InvalidURL, NetError, parse_target
@@ -45,11 +44,9 @@ class Embedder(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class OpenAIEmbeddings:
     """`POST {url}/embeddings`: OpenAI, Ollama, llama.cpp, vLLM, LM Studio, text-embeddings-inference and others."""
-
-    __pydantic_config__: ClassVar = CLOSED
 
     url: str
     """The address up to and including the version, as in http://localhost:11434/v1."""

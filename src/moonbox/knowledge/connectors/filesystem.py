@@ -9,12 +9,12 @@ import stat
 from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from pathspec import GitIgnoreSpec
 
-from moonbox.config.reader import CLOSED, positive
+from moonbox.config.reader import positive, settings_model
 from moonbox.errors import ConfigError, UsageError
 from moonbox.knowledge.extract.extractor import Extractor
 from moonbox.knowledge.extract.formats import Unreadable, kind_of
@@ -44,11 +44,9 @@ DOCUMENTS = (
 """What is taken from a folder by default: documents, and no file that might hold a secret."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class Filesystem:
     """Files below `path`: text, Markdown, HTML, PDF, office files and tables."""
-
-    __pydantic_config__: ClassVar = CLOSED
 
     path: Path
     """The folder; a relative one is relative to the configuration file."""

@@ -15,9 +15,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
-from moonbox.config.reader import CLOSED, positive
+from moonbox.config.reader import positive, settings_model
 from moonbox.knowledge.connectors.filesystem import (
     DOCUMENTS,
     MAX_ENTRIES,
@@ -52,11 +52,9 @@ MAX_FIELD = 1_000_000
 _FORMAT = re.compile(rb"^\s*(objectformat|refstorage)\s*=\s*(\w+)", re.IGNORECASE | re.MULTILINE)
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class Git:
     """The files of one commit, with the author and date of the last change to each."""
-
-    __pydantic_config__: ClassVar = CLOSED
 
     path: Path
     """The repository's root; a relative path is relative to the configuration file."""

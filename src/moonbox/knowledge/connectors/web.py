@@ -7,17 +7,16 @@ import re
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from email.message import Message
 from email.utils import parsedate_to_datetime
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urldefrag, urlsplit
 from urllib.robotparser import RobotFileParser
 
 from moonbox._version import __version__
-from moonbox.config.reader import CLOSED, positive
+from moonbox.config.reader import positive, settings_model
 from moonbox.errors import ConfigError, MoonboxError
 from moonbox.knowledge.connectors.filesystem import Globs, read_item
 from moonbox.knowledge.extract.extractor import Extractor
@@ -42,11 +41,9 @@ MAX_LISTED = 100_000_000
 MAX_ROBOTS = 500_000
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings_model
 class Web:
     """Pages by URL: those in `urls`, and those that the `sitemaps` list of their own hosts."""
-
-    __pydantic_config__: ClassVar = CLOSED
 
     urls: tuple[str, ...] = ()
     """URLs of pages."""
