@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from moonbox import Sandbox, Toolbox
@@ -92,12 +93,13 @@ class Watchdog:
         return _peak() - self._start
 
     def _watch(self) -> None:
-        last, spent = time.monotonic(), time.process_time()
+        last, spent, waited = time.monotonic(), time.process_time(), _waited()
         while not self._ended.wait(0.005):
-            now, used = time.monotonic(), time.process_time()
-            # On a busy machine nobody runs for a while: what counts is time in which this process computed.
-            self.longest = max(self.longest, min(now - last, used - spent) - 0.005)
-            last, spent = now, used
+            now, used, idle = time.monotonic(), time.process_time(), _waited()
+            # On a busy machine nobody runs for a while, or this thread does not: what counts is time in which this
+            # process computed, and in which this thread waited for Python's lock and not for a processor.
+            self.longest = max(self.longest, min(now - last - (idle - waited), used - spent) - 0.005)
+            last, spent, waited = now, used, idle
 
     def _collected(self, phase: str, _: dict[str, int]) -> None:
         if phase == "start":
@@ -218,6 +220,14 @@ def _yaml(pick: random.Random) -> str:
 def _repeated(text: str, pick: random.Random, most: int) -> str:
     """The text, once or many times; never made longer than `most`, which would stop the threads by itself."""
     return (text * min(pick.choice((1, 1, 1, 50, 2000)), most // max(1, len(text)) + 1))[:most]
+
+
+def _waited() -> float:
+    """Seconds for which this thread could have run and had no processor; 0 where the kernel does not say."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_bytes().split()[1]) / 1e9
+    except OSError:
+        return 0.0
 
 
 def _peak() -> int:
