@@ -1,8 +1,25 @@
-"""What a `with` or `async with` block closes at its end."""
+"""What a `with` or `async with` block closes at its end, or gives another value for as long as it lasts."""
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Self, TypeVar
+
+if TYPE_CHECKING:
+    from contextvars import ContextVar
+
+T = TypeVar("T")
+
+
+@contextmanager
+def during(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """A context variable has this value inside the block."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
 
 
 class Closing:

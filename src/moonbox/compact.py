@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moonbox.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 
 class Clip:

@@ -21,14 +21,12 @@ MoonboxError
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 from msgspec.structs import asdict
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ErrorKind = Literal["syntax", "runtime", "tool", "limit", "denied", "crashed", "cancelled", "check"]
 """What kind of thing ended a run."""

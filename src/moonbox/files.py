@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def create_private_file(path: Path) -> None:
@@ -18,6 +19,10 @@ def create_private_file(path: Path) -> None:
 def write_private_file(path: Path, data: bytes, *, keeps_mode: bool = False) -> None:
     """Replace a file, and make its folders where they are missing; with `keeps_mode` the permissions of the old one
     stay. Raises OSError."""
+    import shutil  # these are slow to load
+    import tempfile
+    from pathlib import Path
+
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # made with mode 0600
     try:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import asdict
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Finding(Struct, frozen=True):

@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from moonbox.closing import during
 from moonbox.errors import ConversionError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 PREFIX = "moonbox://media/"
@@ -195,14 +196,9 @@ class MediaStore:
         self.kept: OrderedDict[str, Media] = OrderedDict()
         """By their addresses, the oldest first; only the store itself changes it."""
 
-    @contextmanager
-    def active(self) -> Iterator[None]:
+    def active(self) -> AbstractContextManager[None]:
         """Within the block, media that tools return are kept in this store, and handles are looked up in it."""
-        token = ACTIVE_STORE.set(self)
-        try:
-            yield
-        finally:
-            ACTIVE_STORE.reset(token)
+        return during(ACTIVE_STORE, self)
 
     def keep(self, medium: Media) -> None:
         """Take one in; ConversionError where it is too large."""

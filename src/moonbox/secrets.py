@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from msgspec import Struct
 
 from moonbox.values import encode, mapped
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MIN_SECRET = 6
 """A shorter text occurs by chance, so that replacing it would damage ordinary values."""

@@ -7,12 +7,9 @@ and suggestions are needed for messages about errors only: about 10 ms for 1,000
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _MOST_COMPARED = 5_000
 _LONGEST = 128

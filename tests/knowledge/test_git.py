@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from moonbox.knowledge import Failed, Item, KnowledgeBase, KnowledgeError, Skipped, Total, Unchanged
-from moonbox.knowledge.connectors import git
+from moonbox.knowledge.connectors import filesystem, git
 from moonbox.knowledge.connectors.git import Git
 
 
@@ -329,7 +329,7 @@ def nest(repo: Repo, levels: int, width: int = 10) -> None:
 def test_nested_equal_trees_are_listed_within_bounds(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few kilobytes that name a billion files."""
     nest(repo, 9)
-    monkeypatch.setattr(git, "MAX_FILES", 20_000)
+    monkeypatch.setattr(filesystem, "MAX_FILES", 20_000)
     scanner = Git(path=repo.path).scan({})
     assert next(scanner) == Total(20_000)
     scanner.close()  # type: ignore[attr-defined]  # it is a generator
@@ -348,7 +348,7 @@ def test_the_report_says_what_was_left_out(
     repo: Repo, store: Path, monkeypatch: pytest.MonkeyPatch, bound: str, most: int, words: str
 ) -> None:
     nest(repo, 3)
-    monkeypatch.setattr(git, bound, most)
+    monkeypatch.setattr(git if hasattr(git, bound) else filesystem, bound, most)
     with KnowledgeBase(store, sources={"repo": Git(path=repo.path)}) as base:
         report = base.sync("repo")
         assert (report.added, report.ok) == (30, False)

@@ -7,25 +7,24 @@ from typing import TYPE_CHECKING, Any, cast
 
 from moonbox.adapters.base import ModelCall, as_messages, cut_off, is_json_object, needed
 from moonbox.adapters.chat import as_dict
-from moonbox.adapters.loop import ModelAdapter
+from moonbox.adapters.loop import Collector, ModelAdapter
 from moonbox.errors import MoonboxError
 
 if TYPE_CHECKING:
-    from anthropic.types import Message, MessageParam, ToolParam, ToolResultBlockParam, ToolUseBlock
+    from anthropic import types
 
-    from moonbox.adapters.loop import Collector
     from moonbox.codemode.mode import Reply
     from moonbox.media import Media
-
-    _Base = ModelAdapter[ToolUseBlock, ToolResultBlockParam, Message, MessageParam, ToolParam]
-else:
-    _Base = ModelAdapter
 
 _MAX_TOKENS = 8192
 _CUT = ("max_tokens", "model_context_window_exceeded")
 
 
-class AnthropicMessages(_Base):
+class AnthropicMessages(
+    ModelAdapter[
+        "types.ToolUseBlock", "types.ToolResultBlockParam", "types.Message", "types.MessageParam", "types.ToolParam"
+    ]
+):
     """Code mode for `client.messages`.
 
     With `cache` the definitions end with a cache breakpoint: they do not change, so that later requests read them from
@@ -40,11 +39,11 @@ class AnthropicMessages(_Base):
         super().__init__(source, **settings)
 
     @property
-    def tools(self) -> list[ToolParam]:
+    def tools(self) -> list[types.ToolParam]:
         definitions = self.mode.definitions("anthropic")
         if self._cache and definitions:
             definitions[-1]["cache_control"] = {"type": "ephemeral"}
-        return cast("list[ToolParam]", definitions)
+        return cast("list[types.ToolParam]", definitions)
 
     def read_call(self, call: Any) -> ModelCall:
         block = as_dict(call)
@@ -57,8 +56,8 @@ class AnthropicMessages(_Base):
         # The client makes an object of a call that was cut off all the same.
         return cut_off(calls, message.get("stop_reason") in _CUT)
 
-    def to_result(self, call: ModelCall, reply: Reply) -> ToolResultBlockParam:
-        result: ToolResultBlockParam = {"type": "tool_result", "tool_use_id": call.id, "content": reply.text}
+    def to_result(self, call: ModelCall, reply: Reply) -> types.ToolResultBlockParam:
+        result: types.ToolResultBlockParam = {"type": "tool_result", "tool_use_id": call.id, "content": reply.text}
         blocks = [block for block in map(_block, reply.media) if block is not None]
         if blocks:
             result["content"] = cast("Any", [{"type": "text", "text": reply.text}, *blocks])
@@ -67,7 +66,11 @@ class AnthropicMessages(_Base):
         return result
 
     def assistant_messages(self, response: Any) -> list[Any]:
-        blocks = [_sendable(block) for block in as_dict(response).get("content") or ()]
+        # Without what the client library added to them.
+        blocks = [
+            {key: value for key, value in block.items() if value is not None and key != "parsed_output"}
+            for block in as_dict(response).get("content") or ()
+        ]
         return [{"role": "assistant", "content": blocks}] if blocks else []
 
     def result_messages(self, results: list[Any]) -> list[Any]:
@@ -156,8 +159,3 @@ _PIECES: dict[Any, str] = {
     "signature_delta": "signature",
 }
 """What each kind of delta adds text to."""
-
-
-def _sendable(block: dict[str, Any]) -> dict[str, Any]:
-    """A block of an answer as one of the next request: without what the client library added to it."""
-    return {key: value for key, value in block.items() if value is not None and key != "parsed_output"}

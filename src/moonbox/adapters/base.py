@@ -14,19 +14,18 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from moonbox.closing import Closing
+from moonbox.closing import Closing, during
 from moonbox.codemode.mode import CodeMode, Reply
 from moonbox.codemode.sessions import Sessions
 from moonbox.errors import MissingExtra, ToolDefinitionError, ToolError, UsageError
 from moonbox.sandbox.sandbox import Sandbox
-from moonbox.tools.tool import fingerprint
+from moonbox.tools.tool import Tool, fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from types import ModuleType
 
     from moonbox.media import Media
-    from moonbox.tools.tool import Tool
 
 ContextT = TypeVar("ContextT")
 ToolT = TypeVar("ToolT")
@@ -163,9 +162,6 @@ class ToolsAdapter(FrameworkAdapter[ContextT], Generic[ContextT, ToolT]):
         raise NotImplementedError
 
 
-# The tools that an agent has of its own
-
-
 class AgentTools:
     """Code mode for whatever tools an agent brings: one CodeMode for each set of them, made at its first use.
 
@@ -228,16 +224,6 @@ class Shown:
             yield self.mode
 
 
-@contextlib.contextmanager
-def during(variable: ContextVar[ContextT], value: ContextT) -> Iterator[None]:
-    """A context variable has this value inside the block."""
-    token = variable.set(value)
-    try:
-        yield
-    finally:
-        variable.reset(token)
-
-
 def _described(tool: Tool) -> list[Any]:
     parts = {name: part for name, part in fingerprint(tool).items() if name != "code"}
     return [tool.path, parts, tool.policy, tool.is_async, tool.timeout, tool.max_concurrency]
@@ -258,9 +244,6 @@ def _routed(tool: Tool) -> Tool:
     return tool.with_(call=acall if tool.is_async else call)
 
 
-# Conversations
-
-
 def new_conversation(kind: str) -> str:
     """A unique name."""
     return f"{kind}-{uuid.uuid4().hex}"
@@ -269,9 +252,6 @@ def new_conversation(kind: str) -> str:
 def as_messages(messages: Any) -> list[Any]:
     """The messages to begin with; a text is what the user asks."""
     return [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
-
-
-# Answers to calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,9 +319,6 @@ async def aanswer_all(mode: CodeMode, calls: Sequence[ModelCall], conversation: 
     return await asyncio.gather(*map(one, calls))
 
 
-# What a model read and wrote
-
-
 @dataclass(frozen=True, slots=True)
 class Tokens:
     """What the model read and wrote in all its turns, as its provider counted; 0 where it does not say."""
@@ -383,15 +360,9 @@ def _sum(usage: Any, names: tuple[str, ...]) -> int:
     return sum(count for count in counts if isinstance(count, int) and not isinstance(count, bool))
 
 
-# Media
-
-
 def media_title(media: Sequence[Media]) -> str:
     """What is said before media that follow the results of calls."""
     return f"From the tools: {', '.join(medium.name for medium in media)}"
-
-
-# Packages that may be missing
 
 
 def needed(module: str, *, extra: str, purpose: str, package: str | None = None) -> ModuleType:

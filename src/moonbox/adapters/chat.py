@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from moonbox.adapters.base import ModelCall, as_messages, cut_off, is_json_object, media_title
-from moonbox.adapters.loop import CallT, MessageT, ModelAdapter, ResponseT, ResultT, ToolT
+from moonbox.adapters.loop import CallT, Collector, MessageT, ModelAdapter, ResponseT, ResultT, ToolT
 from moonbox.codemode.definitions import parse_arguments, portable_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from moonbox.adapters.loop import Collector
     from moonbox.codemode.mode import Reply
     from moonbox.media import Media
 

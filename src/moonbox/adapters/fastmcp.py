@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import inspect
 import json
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from moonbox.adapters.base import during, imported_from
+from moonbox.adapters.base import imported_from
+from moonbox.closing import during
 from moonbox.codemode.sessions import Sessions
 from moonbox.errors import ToolDefinitionError, UsageError
 from moonbox.errors import ToolError as ScriptToolError
@@ -34,8 +36,6 @@ with imported_from("fastmcp", extra="fastmcp"):
     from mcp_types import TextContent
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-
     from fastmcp.server.context import Context
 
     from moonbox.audit.records import Run
@@ -145,8 +145,7 @@ class LuaCodeMode(CodeMode):
         lines = [_FIRST.format(state), *words.description.splitlines()[1:], words.with_tools, _BY_NAME]
         self._parameter_description = words.parameter_description
         super().__init__(
-            sandbox_provider=SimpleNamespace(run=self._run),
-            **{"execute_description": "\n".join(lines), **options},
+            sandbox_provider=SimpleNamespace(run=self._run), **{"execute_description": "\n".join(lines), **options}
         )
 
     async def transform_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
@@ -178,8 +177,6 @@ _FIRST = "Runs a Lua 5.4 script in a sandbox and returns its value. {}"
 _AFRESH = "Every call starts afresh: nothing is left of earlier scripts."
 _BY_NAME = 'A tool whose name is not a Lua name: call_tool("the-name", {key = value}).'
 
-
-# From a script to the server: its external functions, and its tools by their names
 
 _CALL_TOOL = "call_tool"
 _DOCS = {_CALL_TOOL: "call_tool(name, {key = value}): call a tool of the server by its name."}

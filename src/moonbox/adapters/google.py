@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from moonbox.adapters.base import ModelCall, cut_off, media_title, needed
-from moonbox.adapters.loop import ModelAdapter
+from moonbox.adapters.loop import Collector, ModelAdapter
 from moonbox.errors import MoonboxError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from google.genai import types
 
-    from google.genai.types import Content, FunctionCall, GenerateContentResponse, Part, Tool
-
-    from moonbox.adapters.loop import Collector
     from moonbox.codemode.mode import Reply
-
-    _Base = ModelAdapter[FunctionCall, Part, GenerateContentResponse, Content, Tool]
-else:
-    _Base = ModelAdapter
 
 _MALFORMED = "Your last function call was malformed and was not run. Write it again as a plain call of one function."
 _LONGEST_LIST = 100_000
 _STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[(\d+)\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
 
 
-class GoogleGenAI(_Base):
+class GoogleGenAI(
+    ModelAdapter["types.FunctionCall", "types.Part", "types.GenerateContentResponse", "types.Content", "types.Tool"]
+):
     """Code mode for `client.models.generate_content`. Its results are Parts, as a chat's `send_message` takes."""
 
     messages_key = "contents"
@@ -39,7 +35,7 @@ class GoogleGenAI(_Base):
         super().__init__(source, **settings)
 
     @property
-    def tools(self) -> list[Tool]:
+    def tools(self) -> list[types.Tool]:
         return [self._types.Tool.model_validate(item) for item in self.mode.definitions("gemini")]
 
     def read_call(self, call: Any) -> ModelCall:
@@ -50,19 +46,19 @@ class GoogleGenAI(_Base):
         calls = [self.read_call(part.function_call) if part.function_call is not None else None for part in parts]
         return cut_off(calls, _reason(response) == "MAX_TOKENS")
 
-    def to_result(self, call: ModelCall, reply: Reply) -> Part:
+    def to_result(self, call: ModelCall, reply: Reply) -> types.Part:
         answer = {"error" if reply.is_error else "output": reply.text}
         response = self._types.FunctionResponse(id=call.id or None, name=call.name, response=answer)
         return self._types.Part(function_response=response)  # type: ignore[no-any-return]  # the package's own Part
 
-    def assistant_messages(self, response: Any) -> list[Content]:
+    def assistant_messages(self, response: Any) -> list[types.Content]:
         parts = [part for part in _parts(response) if part.text != "" or part.thought_signature is not None]
         return [self._types.Content(role="model", parts=parts)] if parts else []
 
-    def result_messages(self, results: list[Part]) -> list[Content]:
+    def result_messages(self, results: list[types.Part]) -> list[types.Content]:
         return [self._types.Content(role="user", parts=results)]
 
-    def media_messages(self, replies: Sequence[Reply]) -> list[Content]:
+    def media_messages(self, replies: Sequence[Reply]) -> list[types.Content]:
         types = self._types
         media = [medium for reply in replies for medium in reply.media]
         if not media:
@@ -76,12 +72,12 @@ class GoogleGenAI(_Base):
     def is_over(self, response: Any) -> bool:
         return not self.read_calls(response) and not self.nudge(response)
 
-    def nudge(self, response: Any) -> list[Content]:
+    def nudge(self, response: Any) -> list[types.Content]:
         if _reason(response) != "MALFORMED_FUNCTION_CALL":
             return []
         return [self._types.Content(role="user", parts=[self._types.Part(text=_MALFORMED)])]
 
-    def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Content], dict[str, Any]]:
+    def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[types.Content], dict[str, Any]]:
         types = self._types
         history = [messages] if isinstance(messages, str) else list(messages)
         contents = [

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-from moonbox.adapters.base import ModelCall, Shown, answer, during, imported_from, new_conversation
+from moonbox.adapters.base import ModelCall, Shown, answer, imported_from, new_conversation
 from moonbox.adapters.langchain import running_agent, shown_to_model
+from moonbox.closing import during
 from moonbox.codemode.sessions import Sessions
 
 with imported_from("langchain", extra="langchain"):
@@ -50,8 +51,6 @@ class MoonboxMiddleware(AgentMiddleware[MoonboxState, Any, Any]):
             self.adapter.mode.end(run)
         return None
 
-    # What the model is shown
-
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         return handler(self._request(request))
 
@@ -76,8 +75,6 @@ class MoonboxMiddleware(AgentMiddleware[MoonboxState, Any, Any]):
             return self.adapter.alone
         self._shown.end(run)
         return self._shown.open(run, lambda: shown)
-
-    # The model's calls
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         with self._within(request) as shown:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from moonbox.adapters.base import as_messages, needed
+from moonbox.adapters.base import ModelCall, as_messages, needed
 from moonbox.adapters.chat import ChatCollector, ChatCompletions, with_system
 from moonbox.errors import UsageError
 from moonbox.suggest import unknown
 from moonbox.threads import in_thread, own_thread, unbroken
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterator
-
-    from moonbox.adapters.base import ModelCall
     from moonbox.adapters.loop import Collector
     from moonbox.codemode.definitions import Definition
     from moonbox.codemode.mode import Reply
@@ -65,8 +63,6 @@ class LlamaCpp(ChatCompletions[dict[str, Any], dict[str, Any], dict[str, Any], d
         self._lock = threading.Lock()  # a Llama computes one answer at a time
         super().__init__(source, **settings)
 
-    # Reading what the model wrote
-
     def _choice(self, response: Any) -> tuple[dict[str, Any], str | None]:
         message, reason = super()._choice(response)
         text = message.get("content")
@@ -84,8 +80,6 @@ class LlamaCpp(ChatCompletions[dict[str, Any], dict[str, Any], dict[str, Any], d
         if isinstance(answer, dict) and "tool" in answer:
             return _with_calls({"role": "assistant"}, [(str(answer["tool"]), answer.get("arguments"))])
         return {"role": "assistant", "content": text}
-
-    # What the model reads next
 
     def assistant_messages(self, response: Any) -> list[dict[str, Any]]:
         if self._style == "json":
@@ -109,8 +103,6 @@ class LlamaCpp(ChatCompletions[dict[str, Any], dict[str, Any], dict[str, Any], d
             protocol += f"\n- {tool.name}: {tool.description}\n  arguments: {parameters}"
         history = with_system(as_messages(messages), system, self.system_prompt, protocol)
         return history, {**request, "response_format": {"type": "json_object", "schema": _either(definitions)}}
-
-    # Asking it
 
     def _whole(self, answer: dict[str, Any]) -> dict[str, Any]:
         return answer

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
-from moonbox.adapters.base import Adapter, Tokens, aanswer, aanswer_all, answer, answer_all
+from moonbox.adapters.base import Adapter, ModelCall, Tokens, aanswer, aanswer_all, answer, answer_all
 from moonbox.codemode.definitions import portable_value
 from moonbox.errors import UsageError
 from moonbox.runs.calls import run_to_end
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
-
-    from moonbox.adapters.base import ModelCall
     from moonbox.codemode.mode import Reply
 
 __all__ = ["Collector", "Dialect", "ModelAdapter", "Outcome", "Tokens"]
@@ -120,8 +118,6 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
     `handle`. `run` is that loop. Each has an awaited twin.
     """
 
-    # Answering calls
-
     def handle(self, call: CallT, *, conversation: str = "") -> ResultT:
         """The result of one of the model's calls. What the model got wrong is in the result; nothing is raised."""
         read = self.read_call(call)
@@ -156,8 +152,6 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
         calls = self.read_calls(response)
         return self._turn(response, calls, await aanswer_all(self.mode, calls, conversation))
 
-    # Streaming
-
     def collect(self, stream: Iterable[Any], on_text: Callable[[str], Any] | None = None) -> ResponseT:
         """A streamed answer put together, as if it had not been streamed; `on_text` gets the text as it comes."""
         return run_to_end(self.acollect(_without_waiting(stream), on_text))
@@ -177,8 +171,6 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
             if inspect.isawaitable(closed):
                 await closed
         return collector.whole()  # type: ignore[no-any-return]  # a collector makes its adapter's own response
-
-    # The whole loop
 
     def run(
         self,
@@ -221,8 +213,6 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
         """The same, awaited."""
         request = {"model": model, **request} if model else request
         return await self._loop(messages, client, system, max_turns, conversation, on_text, request, awaited=True)
-
-    # Inside
 
     def _turn(self, response: Any, calls: Sequence[ModelCall], replies: Sequence[Reply]) -> list[MessageT]:
         """The model's answer for the next request, and what it is told of its calls."""

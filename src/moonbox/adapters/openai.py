@@ -6,33 +6,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from moonbox.adapters.base import Adapter, ModelCall, as_messages, cut_off, needed
 from moonbox.adapters.chat import ChatCompletions, as_dict
-from moonbox.adapters.loop import ModelAdapter
+from moonbox.adapters.loop import Collector, ModelAdapter
 from moonbox.errors import MoonboxError
 
 if TYPE_CHECKING:
-    from openai.types.chat import (
-        ChatCompletion,
-        ChatCompletionMessageParam,
-        ChatCompletionMessageToolCallUnion,
-        ChatCompletionToolMessageParam,
-        ChatCompletionToolUnionParam,
-    )
-    from openai.types.responses import Response, ResponseFunctionToolCall, ResponseInputItemParam, ToolParam
+    from openai.types import chat, responses
     from openai.types.responses.response_input_item_param import FunctionCallOutput
 
-    from moonbox.adapters.loop import Collector
     from moonbox.codemode.mode import Reply
-
-    _Chat = ChatCompletions[
-        ChatCompletionMessageToolCallUnion,
-        ChatCompletionToolMessageParam,
-        ChatCompletion,
-        ChatCompletionMessageParam,
-        ChatCompletionToolUnionParam,
-    ]
-    _Responses = ModelAdapter[ResponseFunctionToolCall, FunctionCallOutput, Response, ResponseInputItemParam, ToolParam]
-else:
-    _Chat, _Responses = ChatCompletions, ModelAdapter
 
 
 class _Client(Adapter):
@@ -49,7 +30,16 @@ class _Client(Adapter):
         return openai.AsyncOpenAI() if awaited else openai.OpenAI()
 
 
-class OpenAIChat(_Client, _Chat):
+class OpenAIChat(
+    _Client,
+    ChatCompletions[
+        "chat.ChatCompletionMessageToolCallUnion",
+        "chat.ChatCompletionToolMessageParam",
+        "chat.ChatCompletion",
+        "chat.ChatCompletionMessageParam",
+        "chat.ChatCompletionToolUnionParam",
+    ],
+):
     """Code mode for `client.chat.completions`, also of servers compatible with OpenAI's.
 
     With `freeform` the code tool is a custom tool: the model writes the script as it is, not inside JSON.
@@ -58,29 +48,38 @@ class OpenAIChat(_Client, _Chat):
     endpoint = "chat.completions.create"
 
     @property
-    def tools(self) -> list[ChatCompletionToolUnionParam]:
+    def tools(self) -> list[chat.ChatCompletionToolUnionParam]:
         definitions = self.mode.definitions("openai")
         if self._freeform and self.mode.choice.code:
             definitions[0] = {"type": "custom", "custom": _custom(definitions[0]["function"])}
-        return cast("list[ChatCompletionToolUnionParam]", definitions)
+        return cast("list[chat.ChatCompletionToolUnionParam]", definitions)
 
-    def _whole(self, answer: dict[str, Any]) -> ChatCompletion:
+    def _whole(self, answer: dict[str, Any]) -> chat.ChatCompletion:
         from openai.types.chat import ChatCompletion
 
         return ChatCompletion.construct(**answer)
 
 
-class OpenAIResponses(_Client, _Responses):
+class OpenAIResponses(
+    _Client,
+    ModelAdapter[
+        "responses.ResponseFunctionToolCall",
+        "FunctionCallOutput",
+        "responses.Response",
+        "responses.ResponseInputItemParam",
+        "responses.ToolParam",
+    ],
+):
     """Code mode for `client.responses`. `freeform` is as with OpenAIChat."""
 
     endpoint, messages_key = "responses.create", "input"
 
     @property
-    def tools(self) -> list[ToolParam]:
+    def tools(self) -> list[responses.ToolParam]:
         definitions = self.mode.definitions("openai-responses")
         if self._freeform and self.mode.choice.code:
             definitions[0] = {"type": "custom", **_custom(definitions[0])}
-        return cast("list[ToolParam]", definitions)
+        return cast("list[responses.ToolParam]", definitions)
 
     def read_call(self, call: Any) -> ModelCall:
         item = as_dict(call)
@@ -125,10 +124,7 @@ class OpenAIResponses(_Client, _Responses):
 
 _CALLS = ("function_call", "custom_tool_call")
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
-_PIECES = {
-    "response.function_call_arguments.delta": "arguments",
-    "response.custom_tool_call_input.delta": "input",
-}
+_PIECES = {"response.function_call_arguments.delta": "arguments", "response.custom_tool_call_input.delta": "input"}
 """The part of a call that each kind of event adds text to."""
 
 

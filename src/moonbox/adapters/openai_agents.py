@@ -7,6 +7,7 @@ import json
 import threading
 import weakref
 from collections import deque
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from moonbox.adapters.base import Shown, ToolsAdapter, imported_from, is_json_object, new_conversation
@@ -19,8 +20,6 @@ with imported_from("openai-agents", extra="openai-agents"):
     from agents.tool_context import ToolContext
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
-
     from agents.run_config import ToolErrorFormatterArgs
 
 

@@ -7,6 +7,7 @@ import io
 import json
 import keyword
 from collections import deque
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from moonbox.adapters.base import Adapter, AgentTools, Shown, imported_from, new_conversation
@@ -18,8 +19,6 @@ with imported_from("smolagents", extra="smolagents"):
     from smolagents.models import get_tool_json_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
     from moonbox.media import Media
     from moonbox.tools.tool import Tool as ScriptTool
 

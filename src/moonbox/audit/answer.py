@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moonbox.compact import Clip, binary, pieces, shape, short
-from moonbox.errors import UsageError
+from moonbox.errors import ScriptError, UsageError
 from moonbox.failures import failure_in
 from moonbox.languages.registry import LANGUAGES, language
 from moonbox.wording import counted, cut, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from moonbox.audit.records import Call, Run
-    from moonbox.errors import ScriptError
     from moonbox.languages.language import Texts
 
 MIN_CHARS = 500
@@ -281,10 +279,8 @@ def _part_of(value: Any, name: str, kept: str) -> str:
             names, key=lambda name: len(value[name]) if isinstance(value[name], list | dict | str) else 0, default="key"
         )
         part = texts.part_of_map.replace("big", kept or "big").format(key=key)
-    elif isinstance(value, list):
-        part = texts.part_of_list.replace("big", kept or "big")
     else:
-        part = texts.part_of_text.replace("big", kept or "big")
+        part = (texts.part_of_list if isinstance(value, list) else texts.part_of_text).replace("big", kept or "big")
     return part if kept else f"{texts.keep}: {part}"
 
 

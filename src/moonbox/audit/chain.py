@@ -6,13 +6,11 @@ import hashlib
 import json
 import time
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from moonbox.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 START = ""
 """What the first record follows."""

@@ -18,11 +18,10 @@ import json
 import os
 import re
 import sqlite3
-import threading
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.chain import START, ChainLink, check_chain, json_object, prune_note
-from moonbox.audit.files import FileTrail
+from moonbox.audit.chain import START, ChainLink, Verification, check_chain, json_object, prune_note
+from moonbox.audit.files import FileTrail, Pruning, Retention
 from moonbox.audit.records import DAMAGED, Call, Run
 from moonbox.audit.tables import put_call, put_run, put_start, tables_in_memory
 from moonbox.audit.writers import state_of_start
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from moonbox.audit.chain import Verification
-    from moonbox.audit.files import Pruning, Retention
 
 _STUB, _PRUNE, _SEAL = b'{"pruned":true', b'{"prune":', b'{"seal":'
 _END = re.compile(rb',"chain":"([0-9a-f]{64})"\}\r?\n\Z')
@@ -68,7 +65,6 @@ class JsonLinesSink(FileTrail):
     ) -> None:
         super().__init__(path, retention)
         self._fsync = fsync
-        self._no_file_locks = threading.Lock()
         if create:
             with _explained("open", self.path):
                 create_private_file(self.path)
@@ -143,6 +139,8 @@ class JsonLinesSink(FileTrail):
     @contextlib.contextmanager
     def _locked(self) -> Iterator[int]:
         """The file that is at the path now, open and locked against other threads and processes."""
+        import fcntl  # not on every platform that has moonbox
+
         while True:
             try:
                 fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
@@ -150,11 +148,12 @@ class JsonLinesSink(FileTrail):
                 create_private_file(self.path)
                 continue
             try:
-                with _file_lock(fd, self._no_file_locks):
-                    if _is_at(fd, self.path):  # else it was replaced while this one waited
-                        yield fd
-                        return
+                fcntl.flock(fd, fcntl.LOCK_EX)
+                if _is_at(fd, self.path):  # else it was replaced while this one waited
+                    yield fd
+                    return
             finally:
+                fcntl.flock(fd, fcntl.LOCK_UN)  # a process that was forked meanwhile has the file open, too
                 os.close(fd)
 
     def _prune(self, choice: Pruning, *, dry_run: bool = False) -> int:
@@ -205,21 +204,6 @@ def _is_at(fd: int, path: Path) -> bool:
 def _write(fd: int, data: bytes) -> None:
     while data:
         data = data[os.write(fd, data) :]
-
-
-@contextlib.contextmanager
-def _file_lock(fd: int, otherwise: threading.Lock) -> Iterator[None]:
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this platform: each append is one write()
-        with otherwise:
-            yield
-        return
-    fcntl.flock(fd, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        fcntl.flock(fd, fcntl.LOCK_UN)
 
 
 def _to_disk(fd: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
@@ -10,8 +11,6 @@ from typing import TYPE_CHECKING
 from moonbox.languages.registry import DEFAULT_LANGUAGE, LANGUAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from moonbox.languages.language import Lexis
 
 _SEPARATOR = re.compile(r"=>|[~!]=|={1,3}|:=?|\t")
@@ -80,8 +79,6 @@ def _closed(text: str, start: int) -> int:
                 return mark.start()
     return len(text)
 
-
-# In scripts
 
 _REST = r"""
   | (?P<number> \.?\d[\w.]*+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from moonbox._version import __version__
@@ -10,8 +11,6 @@ from moonbox.audit.telemetry import UNKNOWN_TOOL
 from moonbox.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from opentelemetry.metrics import MeterProvider
 
     from moonbox.audit.records import Run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from msgspec import Struct
@@ -18,8 +19,6 @@ from moonbox.values import Packed, from_jsonable, pack, to_jsonable
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from moonbox.audit.redaction import Redactor
     from moonbox.media import Media
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from fnmatch import translate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
 from moonbox.audit.literals import LiteralRedaction, folded, redact_source
-from moonbox.audit.records import changed, repacked
+from moonbox.audit.records import Call, Run, changed, repacked
 from moonbox.compact import json_in
 from moonbox.errors import UsageError
 from moonbox.values import mapped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from moonbox.audit.records import Call, Run
 
 
 class Redactor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,6 @@ from moonbox.values import to_jsonable
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from rich.text import Text
 
     from moonbox.audit.records import Call, Run

@@ -24,19 +24,9 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Call, Run
 
 __all__ = [
-    "IntentSink",
-    "JsonLinesSink",
-    "MemorySink",
-    "Retention",
-    "Sink",
-    "Store",
-    "Trail",
-    "default_path",
-    "names_a_file",
-    "open_sink",
-    "open_trail",
-]
-
+    "IntentSink", "JsonLinesSink", "MemorySink", "Retention", "Sink", "Store", "Trail", "default_path", "names_a_file",
+    "open_sink", "open_trail",
+]  # fmt: skip
 
 DEFAULT_RETENTION = Retention()
 

@@ -5,20 +5,11 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from moonbox.audit.chain import check_chain, json_object
-from moonbox.audit.files import FileTrail
+from moonbox.audit import tables
+from moonbox.audit.chain import Verification, check_chain, json_object
+from moonbox.audit.files import FileTrail, Pruning, Retention
 from moonbox.audit.query import SUMMARY, RunSummary
-from moonbox.audit.records import Call
-from moonbox.audit.tables import (
-    SCHEMA,
-    add_to_chain,
-    chain_links,
-    delete_runs,
-    prune_chain,
-    put_call,
-    put_run,
-    put_start,
-)
+from moonbox.audit.records import Call, Run
 from moonbox.audit.writers import state_of_start
 from moonbox.database import Database
 
@@ -27,9 +18,8 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterator
 
-    from moonbox.audit.chain import Verification
-    from moonbox.audit.files import Pruning, Retention
-    from moonbox.audit.records import Run
+
+_BUSY_SECONDS = 30.0
 
 
 class SqliteSink(FileTrail):
@@ -46,11 +36,10 @@ class SqliteSink(FileTrail):
         *,
         fsync: bool = False,
         create: bool = True,
-        timeout: float = 30.0,
         retention: Retention | None = None,
     ) -> None:
         super().__init__(path, retention)
-        self._database = Database(self.path, SCHEMA, create=create, durable=fsync, timeout=timeout)
+        self._database = Database(self.path, tables.SCHEMA, create=create, durable=fsync, timeout=_BUSY_SECONDS)
 
     def tail(self, mark: int | None = None, limit: int = 100) -> tuple[int, tuple[RunSummary, ...]]:
         """The runs that were written after this mark, by any process, and the next mark; None marks the end."""
@@ -63,7 +52,7 @@ class SqliteSink(FileTrail):
 
     def verify(self, *, expect: str | None = None) -> Verification:
         with self._reading() as db:
-            return check_chain(chain_links(db), expect)
+            return check_chain(tables.chain_links(db), expect)
 
     def close(self) -> None:
         self._database.close()
@@ -72,13 +61,13 @@ class SqliteSink(FileTrail):
     def _put(self, event: str, run: str, record: str, about: Run | Call) -> None:
         with self._database.writing() as db:
             if isinstance(about, Call):
-                put_call(db, run, about, record)
-                add_to_chain(db, "call", run, record, about.index)
+                tables.put_call(db, run, about, record)
+                tables.add_to_chain(db, "call", run, record, about.index)
             elif event == "run":
-                put_run(db, about, record)
-                add_to_chain(db, "run", run, record)
-            elif put_start(db, about, record):
-                add_to_chain(db, "start", run, record)
+                tables.put_run(db, about, record)
+                tables.add_to_chain(db, "run", run, record)
+            elif tables.put_start(db, about, record):
+                tables.add_to_chain(db, "start", run, record)
 
     def _prune(self, choice: Pruning, *, dry_run: bool = False) -> int:
         if dry_run:
@@ -86,9 +75,9 @@ class SqliteSink(FileTrail):
                 return len(choice.of_runs(_sizes(db)))
         with self._database.writing() as db:
             removed = choice.of_runs(_sizes(db))
-            delete_runs(db, removed)
+            tables.delete_runs(db, removed)
             if removed:
-                prune_chain(db, removed)
+                tables.prune_chain(db, removed)
         if removed:
             self._database.shrink()
         return len(removed)
@@ -107,7 +96,7 @@ class SqliteSink(FileTrail):
             with self._database.reading(_reader) as db:
                 yield db
             return
-        database = Database(self.path, SCHEMA, read_only=True)
+        database = Database(self.path, tables.SCHEMA, read_only=True)
         with contextlib.closing(database), database.reading(_reader) as db:
             yield db
 

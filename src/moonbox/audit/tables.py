@@ -5,19 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any
 
 from moonbox.audit.chain import START, ChainLink, digest, json_object, link, prune_note
 from moonbox.audit.query import UNFINISHED, RunSummary
-from moonbox.audit.records import DAMAGED, Run, cut_off
+from moonbox.audit.records import DAMAGED, Call, Run, cut_off
 from moonbox.compact import clean
 from moonbox.database import Schema
 from moonbox.errors import AuditError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-
-    from moonbox.audit.records import Call
 
 
 def create_runs_and_calls(db: sqlite3.Connection) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from moonbox._version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from opentelemetry.context import Context
     from opentelemetry.trace import Span, Tracer, TracerProvider
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,6 @@ from moonbox.languages import program as p
 from moonbox.suggest import did_you_mean, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from moonbox.check.walk import Walk
 
 

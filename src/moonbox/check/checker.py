@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ScriptError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
     from moonbox.check.tools import ScriptTools
     from moonbox.findings import Finding
     from moonbox.languages.language import Language

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.check import values as v
 from moonbox.languages.facts import unknown_tool
-from moonbox.languages.program import Constant, Record
+from moonbox.languages.program import Constant, Expression, Record
 from moonbox.schema.problems import REST, UNKNOWN
 from moonbox.schema.tree import SchemaNode
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from moonbox.check.checker import Checked
     from moonbox.errors import ArgumentError
     from moonbox.languages.language import Language
-    from moonbox.languages.program import Expression
     from moonbox.schema.learned import LearnedShapes
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox

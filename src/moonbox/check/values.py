@@ -6,6 +6,7 @@ to again, or assigned to exactly once; anything else is unknown, and of the unkn
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -14,8 +15,6 @@ from msgspec.structs import replace
 from moonbox.languages import program as p
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from moonbox.languages.program import Record
     from moonbox.schema.tree import Kinds, SchemaNode
     from moonbox.tools.tool import Tool

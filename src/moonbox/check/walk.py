@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,6 @@ from moonbox.languages import program as p
 from moonbox.suggest import did_you_mean, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from moonbox.check.tools import ScriptTools
     from moonbox.languages.language import Language
 

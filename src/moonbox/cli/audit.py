@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.audit.query import RunSummary, labels_of, moment
+from moonbox.audit.query import RunSummary, TrailStats, labels_of, moment
 from moonbox.audit.reports import timeline_text, tracebacks
-from moonbox.audit.sinks import default_path, open_trail
+from moonbox.audit.sinks import Store, default_path, open_trail
 from moonbox.cli.options import Json, Labels, argument, option
 from moonbox.cli.output import columns_table, confirm_deletion, console, lexer_of, print_json, when
 from moonbox.cli.run_options import CommandRunOptions
@@ -20,14 +21,10 @@ from moonbox.errors import AuditError, UsageError
 from moonbox.wording import counted, seconds, size, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from rich.console import RenderableType
     from rich.text import Text
 
-    from moonbox.audit.query import TrailStats
     from moonbox.audit.records import Call, Run
-    from moonbox.audit.sinks import Store
 
 app = typer.Typer(name="audit", help="Show what scripts did.", no_args_is_help=True)
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _PAGE = """<!doctype html>
 <meta charset="utf-8">

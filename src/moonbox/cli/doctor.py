@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import typer
@@ -11,8 +12,6 @@ from moonbox.cli.output import console, print_json
 from moonbox.wording import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rich.console import RenderableType
 
     from moonbox.project.diagnosis import Check, Diagnosis, Package

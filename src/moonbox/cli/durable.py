@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path  # noqa: TC003 - read at run time by Typer
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,17 +15,14 @@ from moonbox.cli.options import ConfigFile, Json, Labels, Place, argument, flag,
 from moonbox.cli.output import columns_table, confirm_deletion, console, print_json, user_name, when
 from moonbox.cli.run_options import START_SECONDS, CommandRunOptions, json_or_text
 from moonbox.cli.trust import trusted_config
-from moonbox.durable.index import KINDS, STATES, JournalFilter
+from moonbox.durable.index import KINDS, STATES, JournalFilter, KnownRun
 from moonbox.errors import Diverged, InDoubt, UsageError
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from moonbox.audit.records import Run
     from moonbox.cli.session import Session
     from moonbox.config import Config
-    from moonbox.durable.index import KnownRun
     from moonbox.durable.store import Journal
 
 RunId = Annotated[str, argument(help="The run's id, from `moonbox runs`.", metavar="RUN")]

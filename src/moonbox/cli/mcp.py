@@ -6,6 +6,7 @@ import contextlib
 import json
 import logging
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,8 +22,6 @@ from moonbox.errors import ToolError, UsageError
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from moonbox.mcp.upstreams.manager import Upstreams
     from moonbox.mcp.upstreams.status import Status
     from moonbox.scripts.configured import ToolsSettings

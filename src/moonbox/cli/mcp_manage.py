@@ -7,6 +7,7 @@ import contextlib
 import shutil
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,8 +24,6 @@ from moonbox.threads import in_thread
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.clients import ClientProgram
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,8 +23,6 @@ from moonbox.cli.run_options import (
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from moonbox.config import Config
     from moonbox.project.assembly import Assembly
     from moonbox.sandbox.sandbox import Sandbox

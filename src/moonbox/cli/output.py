@@ -8,24 +8,22 @@ import os
 import re
 import sys
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from moonbox.cli.run_options import option_name
 from moonbox.compact import binary, clean, pieces
-from moonbox.errors import MoonboxError, UsageError
+from moonbox.errors import MoonboxError, ScriptError, UsageError
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from rich.console import Console, RenderableType
     from rich.pretty import Node
     from rich.text import Text
 
     from moonbox.audit.records import Run
-    from moonbox.errors import ScriptError
 
 MEDIA_FOLDER = "moonbox-media"
 """Where media of scripts are saved, in the current folder."""

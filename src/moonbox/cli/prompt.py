@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
-from prompt_toolkit.completion import Completer, Completion
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
-from prompt_toolkit.history import FileHistory, InMemoryHistory
-from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.styles import Style
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from prompt_toolkit.buffer import Buffer
-    from prompt_toolkit.completion import CompleteEvent
-    from prompt_toolkit.history import History
-    from prompt_toolkit.key_binding import KeyPressEvent
 
     from moonbox.sandbox.sandbox import Sandbox
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,8 +30,6 @@ from moonbox.suggest import nearest, suggestion
 from moonbox.wording import counted, size, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from moonbox.audit.records import Run
     from moonbox.cli.session import Session
 

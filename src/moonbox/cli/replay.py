@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path  # noqa: TC003 - read at run time by Typer
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.audit.records import Run
+from moonbox.audit.records import Call, Run
 from moonbox.cli.durable import RunId, open_session, show_finished
 from moonbox.cli.options import Json, flag, option, with_run_options
 from moonbox.cli.output import print_json
@@ -17,9 +18,6 @@ from moonbox.errors import UsageError
 from moonbox.wording import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from moonbox.audit.records import Call
     from moonbox.durable.views import RunView
     from moonbox.sandbox.sandbox import Sandbox
 

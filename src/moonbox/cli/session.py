@@ -9,30 +9,26 @@ import select
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moonbox.cli.output import console, forget_typed, is_terminal, user_name
-from moonbox.cli.run_options import json_or_text
+from moonbox.cli.run_options import CommandRunOptions, json_or_text
 from moonbox.closing import Closing
 from moonbox.compact import short
 from moonbox.errors import Denied
-from moonbox.runs.decisions import Decision, Middleware, about_script
-from moonbox.runs.record import progress_words
+from moonbox.runs.decisions import Decision, Middleware, ToolCall, about_script
+from moonbox.runs.record import ScriptProgress, progress_words
 from moonbox.threads import in_thread, own_thread
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from rich.console import Console, RenderableType
     from rich.live import Live
     from rich.text import Text
 
     from moonbox.audit.records import Run
-    from moonbox.cli.run_options import CommandRunOptions
     from moonbox.runs.call_entry import CallEntry
-    from moonbox.runs.decisions import ToolCall
-    from moonbox.runs.record import ScriptProgress
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
 

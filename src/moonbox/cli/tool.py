@@ -8,6 +8,7 @@ import os
 import shlex
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,8 +33,6 @@ from moonbox.suggest import suggestion
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from moonbox.config import Config
     from moonbox.scripts.configured import ToolsSettings
     from moonbox.scripts.library import LoadedScript, ScriptLibrary

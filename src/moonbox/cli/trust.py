@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,8 +16,6 @@ from moonbox.errors import ConfigError, UsageError
 from moonbox.wording import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from moonbox.config import Config
 
 Trust = Annotated[bool, flag("--trust", help="Use moonbox.toml without asking, for CI; MOONBOX_TRUST=1 does the same.")]

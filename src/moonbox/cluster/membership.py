@@ -6,18 +6,14 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from moonbox.cluster.ray_messages import AskNodes, CallActor, FrontEndReport, HostGone, NeedRoom
+from moonbox.cluster.ray_messages import AskNodes, CallActor, FrontEndReport, HostGone, NeedRoom, NodeAddress
 from moonbox.cluster.ray_process import RayProcess
 from moonbox.cluster.source import SILENCE_SECONDS, HostConnection
 from moonbox.cluster.wire import HostLost, HostStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from moonbox.cluster.ray_messages import NodeAddress
 
 _LOOK_SECONDS = 1.0
 _FIRST_LOOK_SECONDS = 0.1

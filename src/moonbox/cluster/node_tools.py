@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+from collections.abc import Mapping
 from contextlib import ExitStack
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -22,8 +23,6 @@ from moonbox.values import ValueLimits, from_jsonable, pack, to_jsonable
 from moonbox.worker.encoding import Decoder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from moonbox.cluster.membership import Membership
 
 _RETRIES = 3

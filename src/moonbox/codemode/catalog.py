@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -28,8 +29,6 @@ from moonbox.tools.signature import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Hashable, Mapping, Sequence, Set
-
     from moonbox.languages.language import Texts
     from moonbox.schema.tree import Schema
     from moonbox.tools.tool import Tool

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -21,8 +22,6 @@ from moonbox.threads import in_thread, own_thread
 from moonbox.tools.results import to_tool_error
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-
     from moonbox.media import Media
     from moonbox.runs.slots import Turns
     from moonbox.runs.stepped import Pause

@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -15,8 +16,6 @@ from moonbox.schema.tree import DEFINITIONS, SchemaNode, with_parts
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from moonbox.tools.tool import Tool
 
 Format = Literal["openai", "openai-responses", "anthropic", "gemini", "mcp"]

@@ -6,9 +6,9 @@ import copy
 import os
 import threading
 import uuid
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 from weakref import WeakKeyDictionary
 
 from moonbox.audit.answer import json_reply
@@ -30,8 +30,6 @@ from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
-    from contextlib import AbstractContextManager
-    from typing import Unpack
 
     from moonbox.audit.records import Run
     from moonbox.codemode.client_calls import Place

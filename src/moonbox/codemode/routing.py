@@ -8,24 +8,21 @@ the model's own tools gets an error with what to do instead.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
-from moonbox.errors import ConfigError
+from moonbox.errors import ConfigError, ScriptError
 from moonbox.schema.tree import NARRATION
 from moonbox.suggest import unknown
 from moonbox.tools.naming import safe_alias
-from moonbox.tools.tool import ALSO_DIRECT, ASKS_IN_SCRIPTS
+from moonbox.tools.tool import ALSO_DIRECT, ASKS_IN_SCRIPTS, Tool
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from moonbox.audit.records import Run
-    from moonbox.errors import ScriptError
-    from moonbox.tools.tool import Tool
 
 ClientTools = Literal["hidden", "kept", "direct"]
 """Client-side tools without a function: only scripts reach them, or the model too, or only the model."""

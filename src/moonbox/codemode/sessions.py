@@ -6,13 +6,11 @@ import contextlib
 import threading
 import time
 from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from moonbox.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 

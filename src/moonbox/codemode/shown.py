@@ -7,6 +7,7 @@ import json
 import re
 import threading
 from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +31,6 @@ from moonbox.tools.signature import visible
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-
     from moonbox.config.sections import CodeModeSettings
     from moonbox.languages.language import Texts
     from moonbox.sandbox.repl import Repl

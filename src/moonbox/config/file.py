@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct, field
 
@@ -14,9 +15,6 @@ from moonbox.config.variables import Variables, unset_texts
 from moonbox.errors import ConfigError
 from moonbox.secrets import SecretRedactor
 from moonbox.suggest import unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 FILE_NAME = "moonbox.toml"
 SECTIONS = (

@@ -19,19 +19,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path  # noqa: TC003 - pydantic reads the annotation at run time
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
-from moonbox.config.file import resolve_path
+from moonbox.config.file import Config, resolve_path
 from moonbox.config.reader import read, settings_model, table
 from moonbox.config.sections import Port, Positive, PositiveInt, check_url
 from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError
 from moonbox.failures import Failures  # noqa: TC001 - pydantic reads the annotation at run time
 from moonbox.retry import Retry  # noqa: TC001 - as above
-
-if TYPE_CHECKING:
-    from moonbox.config.file import Config
 
 Policy = Literal["auto", "approve", "direct"]
 Transport = Literal["stdio", "http", "sse"]

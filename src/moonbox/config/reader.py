@@ -10,16 +10,13 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, time
-from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform, get_args, get_type_hints
+from typing import Any, TypeVar, dataclass_transform, get_args, get_type_hints
 
 from moonbox.config.variables import place_name, unset_problem
 from moonbox.errors import ConfigError
 from moonbox.suggest import unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ url = "sqlite:///shop.db"
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping  # noqa: TC003 - pydantic reads the annotation at run time
+from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 from urllib.parse import urlsplit
 
 from moonbox.errors import ConfigError
 from moonbox.secrets import MIN_SECRET
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 # Compiled when they are first used: most commands need none of them.
 _VARIABLE = r"\$\{([^}]*)\}"

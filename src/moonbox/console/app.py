@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,21 +15,17 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from moonbox.console.pages import PAGES
+from moonbox.console.pages import PAGES, Page
 from moonbox.console.rendering import Renderer
 from moonbox.errors import AuditError, MoonboxError, UsageError
-from moonbox.http.browser import cookie_name
+from moonbox.http.browser import BrowserAccess, cookie_name
 from moonbox.scripts.saving import save_run
 from moonbox.threads import in_thread, unbroken
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from starlette.requests import Request
 
-    from moonbox.console.pages import Page
     from moonbox.http.app import Service
-    from moonbox.http.browser import BrowserAccess
 
 PREFIX = "/console"
 OPEN_PATHS = (PREFIX, "/")

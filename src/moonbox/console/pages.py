@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from starlette.exceptions import HTTPException
 
 from moonbox.audit.query import RunSummary
-from moonbox.audit.records import RUN_STATES
+from moonbox.audit.records import RUN_STATES, Run
 from moonbox.audit.reports import compare, tracebacks
 from moonbox.compact import short
 from moonbox.console.catalog import catalog_of, learned_shape, tool_page, tools_page
@@ -28,7 +28,6 @@ from moonbox.wording import seconds, size
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from moonbox.audit.records import Run
     from moonbox.http.app import Service
     from moonbox.http.workbench import Workbench
 

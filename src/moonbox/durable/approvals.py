@@ -17,6 +17,7 @@ import json
 import secrets
 import threading
 from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, fields
 from functools import partial
@@ -26,20 +27,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from moonbox.durable.questions import EXPIRED, WITHDRAWN, Questions, comes_through_journal
+from moonbox.durable.questions import EXPIRED, WITHDRAWN, KeptQuestion, Questions, comes_through_journal
 from moonbox.errors import Denied, JournalError, UsageError
-from moonbox.runs.decisions import Decision, definition_of, effect
+from moonbox.runs.decisions import Decision, ToolCall, definition_of, effect
 from moonbox.runs.options import check_callbacks
 from moonbox.threads import asked, in_thread, own_thread, soon
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-
-    from moonbox.durable.questions import KeptQuestion
     from moonbox.durable.store import Journal
     from moonbox.durable.watch import Watch
-    from moonbox.runs.decisions import ToolCall
     from moonbox.secrets import SecretRedactor
     from moonbox.tools.tool import Tool
 

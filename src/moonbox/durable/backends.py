@@ -13,16 +13,14 @@ import select
 import sqlite3
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moonbox.audit.tables import SCHEMA
 from moonbox.database import Database
 from moonbox.errors import ClosedError, JournalError, MissingExtra
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 _SCHEMA = replace(
     SCHEMA, name="journal", error=JournalError, repair="restore it from a copy; nothing was changed in it"

@@ -8,11 +8,10 @@ globals of such a group are gone, or the last one is overwritten unread, nothing
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
     from moonbox.durable.recorded import RecordedRun
     from moonbox.languages.registry import Language
     from moonbox.runs.environment import Additions

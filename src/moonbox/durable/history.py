@@ -6,6 +6,7 @@ Running them again gives their globals again: after a sleep, when the worker's h
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
@@ -19,17 +20,14 @@ from moonbox.durable.watch import Asleep, Sleeping
 from moonbox.errors import Diverged, PoolTimeout, WorkerError
 from moonbox.limits import Limits
 from moonbox.media import Media
-from moonbox.runs.options import merged
+from moonbox.runs.options import RunOptions, merged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from moonbox.audit.records import Run
     from moonbox.durable.recorded import Decisions, RecordedRun
     from moonbox.durable.store import Journal
     from moonbox.runs.decisions import Decision, ToolCall
     from moonbox.runs.execution import Execution
-    from moonbox.runs.options import RunOptions
     from moonbox.runs.record import RunRecord
     from moonbox.runs.runner import Runner
     from moonbox.worker.link import Link

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from moonbox.durable.leases import is_held
-from moonbox.durable.records import Begin, CallsAsked, End, Patched
+from moonbox.durable.records import Begin, CallsAsked, End, Patched, Record
 from moonbox.errors import UsageError
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from moonbox.durable.backends import Backend, Transaction
-    from moonbox.durable.records import Record
 
 OPEN = ("", "sleeping", "waiting", "parked")
 """The states of runs that have not ended; empty for one that is under way, or was cut off."""

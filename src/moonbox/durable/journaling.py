@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b, sha256
 from time import monotonic, time
@@ -27,11 +28,9 @@ from moonbox.durable.records import (
     Slept,
 )
 from moonbox.errors import Diverged, JournalError
-from moonbox.tools.tool import fingerprint
+from moonbox.tools.tool import Tool, fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from moonbox.audit.records import Run
     from moonbox.durable.leases import Held
     from moonbox.durable.recorded import Decisions, Item, RecordedRun
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from moonbox.runs.decisions import Allowance
     from moonbox.runs.environment import Additions
     from moonbox.runs.record import RunClock, RunRecord, ScriptApproval
-    from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
     from moonbox.values import Packed
 

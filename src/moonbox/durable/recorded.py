@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -23,15 +24,12 @@ from moonbox.durable.records import (
 )
 from moonbox.errors import InDoubt, ToolError, UsageError
 from moonbox.runs.call_entry import call_key, tool_error
-from moonbox.runs.decisions import Answer
+from moonbox.runs.decisions import Allowance, Answer
 from moonbox.tools.results import error_value
 from moonbox.values import pack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from moonbox.runs.call_entry import CallResult
-    from moonbox.runs.decisions import Allowance
     from moonbox.runs.environment import Additions
     from moonbox.runs.record import ScriptApproval
     from moonbox.tools.toolbox import Toolbox

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-from moonbox.durable.index import COLUMNS, known_run
+from moonbox.durable.index import COLUMNS, KnownRun, known_run
 from moonbox.durable.leases import LEASE_SECONDS
-from moonbox.durable.recorded import read_runs
-from moonbox.durable.records import Environment
+from moonbox.durable.recorded import RecordedRun, read_runs
+from moonbox.durable.records import Environment, Record
 from moonbox.durable.watch import Asleep
 from moonbox.errors import ClosedError, JournalError, MoonboxError
 from moonbox.tools.naming import safe_alias
@@ -20,11 +20,7 @@ from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import Future
 
-    from moonbox.durable.index import KnownRun
-    from moonbox.durable.recorded import RecordedRun
-    from moonbox.durable.records import Record
     from moonbox.durable.store import Journal
     from moonbox.tools.toolbox import Toolbox
 

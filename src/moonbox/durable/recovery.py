@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, closing
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -13,24 +14,20 @@ from msgspec import msgpack
 from moonbox.audit.records import Run
 from moonbox.durable.journaling import ReplJournal
 from moonbox.durable.recorded import InterruptedRun, decide, decided_reply, read_runs, refuse_interrupted
-from moonbox.durable.records import Begin, End, Patched, Reset
+from moonbox.durable.records import Begin, End, Environment, Patched, Record, Reset
 from moonbox.errors import UsageError
 from moonbox.limits import Limits
-from moonbox.runs.decisions import Answer
+from moonbox.runs.decisions import Answer, ToolCall
 from moonbox.runs.runner import not_a_script
 from moonbox.threads import unbroken
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
     from moonbox.durable.history import ReplHistory
     from moonbox.durable.leases import Held
     from moonbox.durable.recorded import Decisions, RecordedRun
-    from moonbox.durable.records import Environment, Record
     from moonbox.durable.store import Journal
     from moonbox.findings import Finding
-    from moonbox.runs.decisions import ToolCall
     from moonbox.runs.environment import Additions
     from moonbox.runs.settings import Settings
     from moonbox.tools.toolbox import Toolbox

@@ -15,8 +15,8 @@ from zlib import crc32
 import msgspec
 from msgspec import Struct
 
-from moonbox.durable.backends import PostgresBackend, SqliteBackend
-from moonbox.durable.index import IS_OPEN, JournalFilter, enter, enter_tools, find, find_one, forget
+from moonbox.durable.backends import Backend, PostgresBackend, SqliteBackend, Transaction
+from moonbox.durable.index import IS_OPEN, JournalFilter, KnownRun, enter, enter_tools, find, find_one, forget
 from moonbox.durable.leases import LEASE_SECONDS, Held, InUse, in_words, is_held, this_process
 from moonbox.durable.records import Begin, End, Environment, Patched, Record, Reset, decode, encode
 from moonbox.durable.watch import Watch
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from concurrent.futures import Future
 
-    from moonbox.durable.backends import Backend, Transaction
-    from moonbox.durable.index import KnownRun
     from moonbox.durable.journaling import ReplJournal
     from moonbox.runs.record import RunClock
 

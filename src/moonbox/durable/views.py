@@ -18,12 +18,12 @@ from msgspec.structs import asdict, replace
 from moonbox.durable.journaling import ReplJournal
 from moonbox.durable.leases import Held
 from moonbox.durable.recorded import result_of
-from moonbox.durable.records import Answers, Begin, CallsAsked, End
-from moonbox.durable.recovery import LiveRepl, run_records
+from moonbox.durable.records import Answers, Begin, CallsAsked, End, Record, RecordedReply
+from moonbox.durable.recovery import LiveRepl, Recoveries, run_records
 from moonbox.errors import Diverged, UsageError
 from moonbox.runs.call_entry import tool_error
 from moonbox.runs.decisions import Answer
-from moonbox.runs.held_worker import inspect
+from moonbox.runs.held_worker import SeenFrame, inspect
 from moonbox.threads import unbroken
 from moonbox.values import Packed
 from moonbox.wording import counted
@@ -34,11 +34,8 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Call, CallStatus, Run
     from moonbox.durable.recorded import Decisions
-    from moonbox.durable.records import Record, RecordedReply
-    from moonbox.durable.recovery import Recoveries
     from moonbox.runs.call_entry import CallEntry, CallResult
     from moonbox.runs.execution import Execution
-    from moonbox.runs.held_worker import SeenFrame
     from moonbox.runs.record import RunClock
     from moonbox.runs.runner import Runner
     from moonbox.worker.link import Link

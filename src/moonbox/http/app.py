@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from moonbox._version import __version__
-from moonbox.audit.query import RunFilter, labels_of, moment
-from moonbox.audit.records import RUN_STATES
+from moonbox.audit.query import RunFilter, RunPage, labels_of, moment
+from moonbox.audit.records import RUN_STATES, Run
 from moonbox.audit.reports import compare, economy_of
 from moonbox.audit.sinks import MemorySink
 from moonbox.codemode.catalog import rough_tokens
@@ -49,19 +50,11 @@ from moonbox.http.requests import (
     text,
     while_connected,
 )
-from moonbox.http.workbench import WorkbenchApi
+from moonbox.http.workbench import Workbench, WorkbenchApi
 from moonbox.threads import in_thread
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
-    from starlette.requests import Request
-    from starlette.routing import BaseRoute
-
-    from moonbox.audit.query import RunPage
-    from moonbox.audit.records import Run
-    from moonbox.http.workbench import Workbench
     from moonbox.sandbox.sandbox import Sandbox
 
 _MAX_LISTED_RUNS = 500

@@ -25,13 +25,12 @@ from starlette.requests import HTTPConnection
 from moonbox.audit.sinks import default_path
 from moonbox.files import write_private_file
 from moonbox.net.addresses import parse_address
-from moonbox.net.guard import header_values
+from moonbox.net.guard import Scope, header_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from moonbox.net.guard import Scope
 
 _COOKIE = "moonbox_console"
 KEY_HEADER = b"x-moonbox-key"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,6 @@ from starlette.responses import StreamingResponse
 from moonbox.threads import in_thread, soon
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
-
     from moonbox.audit.query import RunSummary
 
 _QUEUE = 1_000

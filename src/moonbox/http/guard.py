@@ -6,13 +6,12 @@ import hmac
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from moonbox.http.browser import is_same_origin
+from moonbox.http.browser import BrowserAccess, is_same_origin
 from moonbox.http.requests import Refused
 from moonbox.net import guard
 from moonbox.net.addresses import LOOPBACK_NAMES
 
 if TYPE_CHECKING:
-    from moonbox.http.browser import BrowserAccess
     from moonbox.net.guard import Receive, Refusal, Scope, Send
 
 _OPEN = frozenset({"/health"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,6 @@ from moonbox.http.requests import JsonAnswer, Refused, json_object, number, refu
 from moonbox.threads import in_thread, own_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from starlette.requests import Request
     from starlette.responses import Response
 

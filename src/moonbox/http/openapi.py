@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 from urllib.parse import quote
 
 from starlette.routing import BaseRoute, Route
@@ -13,9 +14,6 @@ from moonbox._version import __version__
 from moonbox.audit.records import RUN_STATES
 from moonbox.schema.closing import close
 from moonbox.schema.tree import with_parts
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _STRING: dict[str, Any] = {"type": "string"}
 _BOOLEAN: dict[str, Any] = {"type": "boolean"}

@@ -7,6 +7,7 @@ import contextlib
 import secrets
 import threading
 from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec.structs import asdict
 
 from moonbox.audit.query import RunSummary
-from moonbox.audit.records import Run
+from moonbox.audit.records import Call, Run
 from moonbox.audit.reports import economy_of
 from moonbox.codemode.catalog import rough_tokens
 from moonbox.codemode.sessions import Sessions
@@ -26,9 +27,6 @@ from moonbox.threads import in_thread, unbroken
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from moonbox.audit.records import Call
     from moonbox.media import Media
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.options import RunOptions

@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from collections.abc import Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from moonbox.values import refuse_constant
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator, Sequence
-
-    from starlette.requests import Request
-
     from moonbox.errors import ScriptError
 
 T = TypeVar("T")

@@ -12,6 +12,7 @@ import functools
 import re
 import threading
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -20,7 +21,7 @@ from starlette.responses import Response
 
 from moonbox.audit.query import RunSummary
 from moonbox.audit.records import Call, Run
-from moonbox.audit.sinks import SinkAround
+from moonbox.audit.sinks import Sink, SinkAround
 from moonbox.codemode.sessions import TooManySessions
 from moonbox.durable.approvals import Answered, Approvals, Question
 from moonbox.durable.index import JournalFilter
@@ -30,24 +31,19 @@ from moonbox.http.events import Event, Events, TrailWatch, event_stream
 from moonbox.http.playground import Playground, SessionBusy, media_of, parameter_order, watch_call, watch_output
 from moonbox.http.requests import JsonAnswer, Refused, json_object, number, refusing, text
 from moonbox.languages.registry import DEFAULT_LANGUAGE
-from moonbox.media import MediaStore
-from moonbox.runs.decisions import Decision
+from moonbox.media import Media, MediaStore
+from moonbox.runs.decisions import Decision, ToolCall
 from moonbox.threads import in_thread, unbroken
 from moonbox.values import from_jsonable, to_jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
     from starlette.requests import Request
 
-    from moonbox.audit.sinks import Sink
     from moonbox.durable.store import Journal
     from moonbox.durable.undoing import UndoStep
     from moonbox.http.playground import PlaygroundSession
     from moonbox.knowledge.base import KnowledgeBase
-    from moonbox.media import Media
     from moonbox.runs.call_entry import CallEntry
-    from moonbox.runs.decisions import ToolCall
     from moonbox.sandbox.sandbox import Sandbox
 
 _RUNS_WITH_MEDIA = 1_000

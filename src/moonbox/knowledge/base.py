@@ -125,13 +125,7 @@ class KnowledgeBase(Closing):
             chunks=chunks,
         )
 
-    def sync(
-        self,
-        source: str,
-        *,
-        progress: Callable[[Progress], None] | None = None,
-        wait: float = 0.0,
-    ) -> SyncReport:
+    def sync(self, source: str, *, progress: Callable[[Progress], None] | None = None, wait: float = 0.0) -> SyncReport:
         """Bring one source up to date; raises SyncBusy when another sync of it is not done within `wait` seconds.
 
         When the scan fails, the report's `error` says why.

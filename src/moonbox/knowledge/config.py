@@ -24,7 +24,7 @@ from moonbox.config.reader import check_keys, read, schema
 from moonbox.config.sections import DEFAULT_STORE, SOURCE_NAME, KnowledgeTable
 from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError, ToolError
-from moonbox.knowledge.records import EmbeddingError, KnowledgeError
+from moonbox.knowledge.records import Connector, EmbeddingError, KnowledgeError
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from moonbox.knowledge.embedding import Embedder, OpenAIEmbeddings
-    from moonbox.knowledge.records import Connector
 
 PROVIDERS = ("openai", "local")
 

@@ -9,20 +9,16 @@ import math
 import os
 import threading
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from moonbox.config.reader import positive, settings_model
 from moonbox.errors import ConfigError, MissingExtra
 from moonbox.knowledge.records import EmbeddingError
 from moonbox.net.addresses import InvalidURL, NetError, parse_target
-from moonbox.net.client import Client, PublicAddresses, Request
+from moonbox.net.client import Client, PublicAddresses, Request, Response
 from moonbox.retry import retry_after
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from moonbox.net.client import Response
 
 MAX_ANSWER = 64_000_000
 LONGEST_PAUSE = 30.0

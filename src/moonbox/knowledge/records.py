@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, runtime_checkable
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 import msgspec
 
@@ -16,9 +16,6 @@ from moonbox.errors import ConversionError, MoonboxError, UsageError
 from moonbox.knowledge.text import clean, clean_line
 from moonbox.suggest import unknown
 from moonbox.values import plain, to_jsonable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 MAX_BODY = 20_000_000
 MAX_TITLE = 500

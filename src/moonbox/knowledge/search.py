@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -26,8 +27,6 @@ from moonbox.knowledge.text import clean_line, joined, separated
 from moonbox.knowledge.vectors import Match, best_documents, best_of, connect_with_vectors, model_id, semantic_matches
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from moonbox.database import Database
     from moonbox.knowledge.embedding import Embedder
 
@@ -56,8 +55,6 @@ SHORTEST_PREFIX = 3
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """One search."""
-
     text: str
     limit: int
     sources: list[int] | None

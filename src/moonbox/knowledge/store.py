@@ -15,16 +15,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from moonbox.database import Database, Schema
-from moonbox.knowledge.records import KnowledgeError
-from moonbox.knowledge.text import separated
+from moonbox.knowledge.records import Item, KnowledgeError
+from moonbox.knowledge.text import Piece, separated
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from moonbox.knowledge.records import Item
-    from moonbox.knowledge.text import Piece
 
 BUSY_SECONDS = 10.0
 
@@ -208,15 +206,10 @@ def _remove_passages(db: sqlite3.Connection, source: int, documents: Sequence[in
 
 def _vectors_of(db: sqlite3.Connection, source: int, documents: Sequence[int]) -> dict[bytes, tuple[int, bytes, bytes]]:
     """Model, bits and numbers of the documents' vectors, by what they were made from."""
-    kept: dict[bytes, tuple[int, bytes, bytes]] = {}
-    for document in documents:
-        for key, model, bits, numbers in db.execute(
-            "SELECT digest, model, bits, numbers FROM vectors JOIN coarse_vectors USING (chunk)"
-            " WHERE chunk BETWEEN ? AND ?",
-            document_range(source, document),
-        ):
-            kept[key] = (model, bits, numbers)
-    return kept
+    columns = "digest, model, bits, numbers"
+    sql = f"SELECT {columns} FROM vectors JOIN coarse_vectors USING (chunk) WHERE chunk BETWEEN ? AND ?"
+    rows = (row for document in documents for row in db.execute(sql, document_range(source, document)))
+    return {digest: (model, bits, numbers) for digest, model, bits, numbers in rows}
 
 
 def text_digest(text: str) -> bytes:

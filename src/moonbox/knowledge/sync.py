@@ -6,37 +6,22 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.errors import MoonboxError, UsageError
-from moonbox.knowledge.records import (
-    EmbeddingError,
-    Failed,
-    Item,
-    Problem,
-    Progress,
-    Skipped,
-    SyncBusy,
-    SyncReport,
-    Total,
-    Unchanged,
-    iso_time,
-    unknown_keys,
-)
+from moonbox.knowledge import records
 from moonbox.knowledge.store import MAX_CHUNKS, PIPELINE, Prepared, digest, embedded_text, remove, write
 from moonbox.knowledge.text import chunk_text, joined
 from moonbox.knowledge.vectors import forget_other_models, model_id, pending, register_model, write_vectors
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from moonbox.database import Database
     from moonbox.knowledge.embedding import Embedder
-    from moonbox.knowledge.records import Connector, Scanned
 
 BATCH_ITEMS = 200
 BATCH_CHARS = 2_000_000
@@ -51,12 +36,12 @@ KEPT_REASONS = 20
 def synchronise(
     database: Database,
     name: str,
-    connector: Connector,
+    connector: records.Connector,
     *,
     embedder: Embedder | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[records.Progress], None] | None = None,
     wait: float = 0.0,
-) -> SyncReport:
+) -> records.SyncReport:
     """Bring one source up to date. The store is always consistent; after an interruption, the next sync continues."""
     with database.writing() as db:
         db.execute("INSERT OR IGNORE INTO sources (name) VALUES (?)", (name,))
@@ -81,7 +66,7 @@ def synchronise(
 def sync_lock(database: Database, name: str, source: int, wait: float) -> AbstractContextManager[None]:
     """A lock for changes of a source's documents. Raises SyncBusy if it is not free within `wait` seconds."""
 
-    def busy() -> SyncBusy:
+    def busy() -> records.SyncBusy:
         with database.reading() as db:
             row = db.execute(
                 "SELECT pid, started_at FROM sync_runs WHERE source = ? AND status = 'running'"
@@ -89,7 +74,7 @@ def sync_lock(database: Database, name: str, source: int, wait: float) -> Abstra
                 (source,),
             ).fetchone()
         who = f"process {row[0]} (since {row[1]})" if row else "another process"
-        return SyncBusy(f"the source {name!r} is being synchronised by {who}; try again later")
+        return records.SyncBusy(f"the source {name!r} is being synchronised by {who}; try again later")
 
     return database.lock(f"sync-{source}", wait, busy)
 
@@ -103,17 +88,15 @@ class _Known:
 
 @dataclass(slots=True)
 class _Sync:
-    """One synchronisation under way."""
-
     database: Database
     name: str
     source: int
-    connector: Connector
-    progress: Callable[[Progress], None] | None
+    connector: records.Connector
+    progress: Callable[[records.Progress], None] | None
     counts: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     ignored: Counter[str] = field(default_factory=Counter)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[records.Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     error: str | None = None
     _known: dict[str, _Known] = field(default_factory=dict)
@@ -171,22 +154,23 @@ class _Sync:
         self._reported = now
         rate = done / max(now - self._phase_started, 1e-6)
         self.progress(
-            Progress(self.name, phase, done, self._total, seconds=now - self._started, rate=rate, **self._numbers())
+            records.Progress(
+                self.name, phase, done, self._total, seconds=now - self._started, rate=rate, **self._numbers()
+            )
         )
 
     def finish(self) -> None:
-        """Report that all is done."""
         self._phase_started, self._total = self._started, self.counts["done"]
         self.report_progress("done", done=self.counts["done"], force=True)
 
-    def report(self) -> SyncReport:
+    def report(self) -> records.SyncReport:
         with self.database.reading() as db:
             (documents,) = db.execute("SELECT count(*) FROM documents WHERE source = ?", (self.source,)).fetchone()
         numbers = self._numbers()
         reasons = self.reasons.most_common(KEPT_REASONS)
         if others := self.reasons.total() - sum(count for _, count in reasons):
             reasons.append(("other reasons", others))
-        return SyncReport(
+        return records.SyncReport(
             self.name,
             problems=tuple(self.problems),
             problem_count=numbers.pop("problems"),
@@ -205,18 +189,18 @@ class _Sync:
         names = ("added", "updated", "unchanged", "removed", "skipped", "problems", "embedded")
         return {name: self.counts[name] for name in names}
 
-    def _take(self, scanned: Scanned, salt: str) -> None:
+    def _take(self, scanned: records.Scanned, salt: str) -> None:
         match scanned:
-            case Total(count):
+            case records.Total(count):
                 self._total = count
                 return
-            case Skipped(source_id, reason, count):
+            case records.Skipped(source_id, reason, count):
                 self.counts["skipped"] += count
                 self.reasons[reason] += count
-            case Failed(source_id, message):
+            case records.Failed(source_id, message):
                 self._seen.add(source_id)
                 self._problem(source_id, message)
-            case Unchanged(source_id):
+            case records.Unchanged(source_id):
                 if source_id in self._known and source_id not in self._seen:
                     self._seen.add(source_id)
                     self.counts["unchanged"] += 1
@@ -227,7 +211,7 @@ class _Sync:
 
     def _take_item(self, scanned: Any, salt: str) -> None:
         try:
-            item = scanned if isinstance(scanned, Item) else Item.from_dict(self._known_keys(scanned))
+            item = scanned if isinstance(scanned, records.Item) else records.Item.from_dict(self._known_keys(scanned))
         except UsageError as error:
             name = scanned.get("source_id") if isinstance(scanned, dict) else None
             source_id = name if isinstance(name, str) and name else "(an item without source_id)"
@@ -256,7 +240,7 @@ class _Sync:
         """The item without its unknown keys, which the report names: a typing error must not lose a document."""
         if not isinstance(scanned, Mapping):
             return scanned
-        ignored = unknown_keys(scanned)
+        ignored = records.unknown_keys(scanned)
         for message in ignored.values():
             if message in self.ignored or len(self.ignored) < KEPT_PROBLEMS:
                 self.ignored[message] += 1
@@ -292,7 +276,7 @@ class _Sync:
                 texts = [embedded_text(*db.execute(sql, (id,)).fetchone()) for id in ids]
             vectors = embedder.embed([joined(text) for text in texts], "document")
             if len(vectors) != len(ids):
-                raise EmbeddingError(f"{embedder.name} returned {len(vectors)} vectors for {len(ids)} texts")
+                raise records.EmbeddingError(f"{embedder.name} returned {len(vectors)} vectors for {len(ids)} texts")
             with self.database.writing() as db:
                 model = register_model(db, embedder.name, len(vectors[0]))
                 write_vectors(db, model, list(zip(ids, texts, vectors, strict=True)))
@@ -302,7 +286,7 @@ class _Sync:
     def _problem(self, source_id: str, message: str) -> None:
         self.counts["problems"] += 1
         if len(self.problems) < KEPT_PROBLEMS:
-            self.problems.append(Problem(source_id, message))
+            self.problems.append(records.Problem(source_id, message))
 
 
 def _begin(database: Database, source: int) -> int:
@@ -311,16 +295,16 @@ def _begin(database: Database, source: int) -> int:
         db.execute("UPDATE sync_runs SET status = 'interrupted' WHERE source = ? AND status = 'running'", (source,))
         cursor = db.execute(
             "INSERT INTO sync_runs (source, started_at, status, pid) VALUES (?, ?, 'running', ?)",
-            (source, iso_time(time.time()), os.getpid()),
+            (source, records.iso_time(time.time()), os.getpid()),
         )
         return cursor.lastrowid or 0
 
 
-def _finish(database: Database, source: int, run: int, status: str, report: SyncReport) -> None:
+def _finish(database: Database, source: int, run: int, status: str, report: records.SyncReport) -> None:
     with database.writing() as db:
         db.execute(
             "UPDATE sync_runs SET status = ?, finished_at = ?, report = ? WHERE id = ?",
-            (status, iso_time(time.time()), json.dumps(report.to_dict()), run),
+            (status, records.iso_time(time.time()), json.dumps(report.to_dict()), run),
         )
         db.execute(
             "DELETE FROM sync_runs WHERE source = ? AND id NOT IN"

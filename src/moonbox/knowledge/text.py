@@ -17,11 +17,8 @@ Each chunk is a slice of the text, and without the overlaps the slices make up t
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MAX_CHARS = 1_200
 MIN_CHARS = 300

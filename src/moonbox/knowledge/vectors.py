@@ -13,16 +13,13 @@ import ctypes
 import math
 import sqlite3
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from moonbox.errors import MissingExtra
 from moonbox.knowledge.records import EmbeddingError, KnowledgeError
 from moonbox.knowledge.store import chunks_of, document_of, source_range, text_digest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 CANDIDATES = 3_000
 _lock = threading.Lock()  # guards SQLite's process-wide list of extensions, not state of ours

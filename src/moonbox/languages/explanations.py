@@ -10,13 +10,12 @@ lua/prelude/guest.lua.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from moonbox.errors import LIMIT_NAMES, ErrorKind, Frame, LimitName, ScriptError, is_denial
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 

@@ -7,14 +7,12 @@ message and hint, an explanation shows them as one hint.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 from msgspec import Struct
 
 from moonbox.suggest import did_you_mean, nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
 
 FACTS = {
     "alternative_constant": "{language} writes {word}, not {name}",

@@ -8,14 +8,12 @@ A compiler that runs in Lua hands the same tree over as JSON arrays, which start
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
 from moonbox.languages.facts import FACTS, Fact, filled
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 _LONGEST_PATH = 50
 

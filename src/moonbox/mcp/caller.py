@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,16 +13,13 @@ import mcp_types as types
 from pydantic import BaseModel
 
 from moonbox.errors import Denied, ToolError
-from moonbox.media import MediaStore
+from moonbox.media import Media, MediaStore
 from moonbox.runs.record import CLOCK, RunClock
 from moonbox.wording import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-
     from moonbox.mcp.server.call import OpenCall
     from moonbox.mcp.upstreams.connection import Clients
-    from moonbox.media import Media
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.decisions import ToolCall
     from moonbox.secrets import SecretRedactor

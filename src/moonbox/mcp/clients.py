@@ -9,16 +9,14 @@ import shutil
 import sys
 import time
 import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from moonbox.errors import ConfigError, UsageError
 from moonbox.files import write_private_file
 from moonbox.suggest import unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True)

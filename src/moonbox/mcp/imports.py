@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,15 +19,13 @@ from moonbox.config.mcp import ServerSettings, server_from_table
 from moonbox.config.variables import Variables, is_secret, is_secret_name
 from moonbox.errors import ConfigError, UsageError
 from moonbox.mcp import clients
-from moonbox.mcp.clients import changed_toml, read_file, toml_tables, write_file
+from moonbox.mcp.clients import ClientProgram, changed_toml, read_file, toml_tables, write_file
 from moonbox.secrets import SecretRedactor
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
 
-    from moonbox.mcp.clients import ClientProgram
 
 _OWN_ROOT = ("mcp", "servers")
 _ROOTS = ("mcpServers", "servers", "context_servers")

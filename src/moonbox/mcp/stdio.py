@@ -16,7 +16,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import anyio
 import anyio.lowlevel
@@ -27,7 +27,6 @@ from moonbox.threads import soon
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Self
 
     from moonbox.mcp.server.server import MoonboxServer
 

@@ -85,7 +85,7 @@ class NameLookup:
     """Name resolution with a time limit, and a bounded number of threads that wait for the system's resolver."""
 
     def __init__(self, resolver: Resolver | None = None, *, most_at_once: int = 16) -> None:
-        self._resolve = resolver or _system_addresses
+        self._resolver = resolver
         self._free = threading.BoundedSemaphore(most_at_once)
 
     def addresses(self, host: str, port: int, timeout: float) -> list[Address]:
@@ -111,7 +111,11 @@ class NameLookup:
 
         def work() -> None:
             try:
-                answer.set_result(self._resolve(host, port))
+                if self._resolver is not None:
+                    answer.set_result(self._resolver(host, port))
+                else:
+                    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                    answer.set_result([str(entry[4][0]) for entry in found])
             except Exception as problem:  # noqa: BLE001 - carried over to the thread that waits
                 answer.set_exception(problem)
             finally:
@@ -132,10 +136,6 @@ class NameLookup:
             raise NetError(f"resolving the name {host} took too long", code="timeout", retryable=True) from None
         except Exception as problem:
             raise OSError(f"the name {host} cannot be resolved") from problem
-
-
-def _system_addresses(host: str, port: int) -> Sequence[str]:
-    return [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
 def _networks(table: dict[str, str]) -> tuple[tuple[IPv4Network | IPv6Network, str], ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.closing import Closing
 from moonbox.errors import ArgumentError, MissingExtra
-from moonbox.net.addresses import InvalidURL, NameLookup, NetError, Target, follow, why_refused
+from moonbox.net.addresses import Address, InvalidURL, NameLookup, NetError, Resolver, Target, follow, why_refused
 from moonbox.values import INT64_MAX, INT64_MIN, refuse_constant
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     import httpcore
 
-    from moonbox.net.addresses import Address, Resolver
     from moonbox.net.connections import Deadlines
 
 _REDIRECTS = (301, 302, 303, 307, 308)

@@ -20,26 +20,12 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.sinks import MemorySink, SharedSink
+from moonbox.audit.sinks import MemorySink, SharedSink, Sink
 from moonbox.closing import Closing
 from moonbox.config import Config
 from moonbox.config.sections import CodeModeSettings, JournalSettings, read_limits
 from moonbox.config.variables import unset_problem
-from moonbox.project.sections import (
-    add_model,
-    add_sources,
-    in_section,
-    open_metrics,
-    open_trail,
-    read_cluster,
-    read_knowledge,
-    read_sandbox,
-    read_secrets,
-    read_servers,
-    read_tools,
-    sandbox_options,
-    used_servers,
-)
+from moonbox.project import sections
 from moonbox.tools.naming import safe_alias
 from moonbox.wording import counted
 from moonbox.wording import size as in_units
@@ -48,7 +34,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from moonbox.audit.sinks import Sink
     from moonbox.codemode.mode import CodeMode
     from moonbox.config.mcp import ServerSettings
     from moonbox.knowledge.base import KnowledgeBase
@@ -149,17 +134,17 @@ def assemble(
     """
     config = config or Config()
     with contextlib.ExitStack() as closing:
-        trail_sink = sink = open_trail(config)
+        trail_sink = sink = sections.open_trail(config)
         if wrap_sink is not None:
             trail_sink = sink or MemorySink()
             sink = wrap_sink(trail_sink)
-        settings, servers = config.read(CodeModeSettings, "codemode"), read_servers(config, mcp_config)
-        secrets = read_secrets(config, mcp_config)
-        hooks: dict[str, Any] = {"secrets": secrets, "metrics": open_metrics()}
+        settings, servers = config.read(CodeModeSettings, "codemode"), sections.read_servers(config, mcp_config)
+        secrets = sections.read_secrets(config, mcp_config)
+        hooks: dict[str, Any] = {"secrets": secrets, "metrics": sections.open_metrics()}
         hooks |= {"approve": approve, "on_call": on_call, "on_output": on_output}
         sandbox = closing.enter_context(_open_sandbox(config, tools, sink, hooks))
         knowledge, scripts = _add_own_tools(config, sandbox, sink, closing)
-        servers = used_servers(servers, sources, sandbox.toolbox)
+        servers = sections.used_servers(servers, sources, sandbox.toolbox)
         upstreams = _add_upstreams(config, sandbox.toolbox, servers, secrets, closing)
         if upstreams is not None:
             _define_reading(sandbox, upstreams, servers)
@@ -193,7 +178,7 @@ def add_project_tools(
     """
     _, scripts = _add_own_tools(config, sandbox, sink, closing)
     _report_broken(scripts, sources)
-    servers = used_servers(read_servers(config), sources, sandbox.toolbox)
+    servers = sections.used_servers(sections.read_servers(config), sources, sandbox.toolbox)
     upstreams = _add_upstreams(config, sandbox.toolbox, servers, config.secrets, closing)
     if upstreams is not None:
         _define_reading(sandbox, upstreams, servers)
@@ -215,18 +200,18 @@ def _add_own_tools(
 ) -> tuple[KnowledgeBase | None, ScriptLibrary | None]:
     """Everything but the MCP servers."""
     toolbox = sandbox.toolbox
-    settings = read_tools(config)
+    settings = sections.read_tools(config)
     if settings.restricts:
         toolbox.only(settings.adapted)
     _add_python_tools(config, toolbox)
-    add_model(config, toolbox)
-    add_sources(config, toolbox)
+    sections.add_model(config, toolbox)
+    sections.add_sources(config, toolbox)
     knowledge, built_in = _open_knowledge(config, closing)
-    with in_section(config, "knowledge"):
+    with sections.in_section(config, "knowledge"):
         toolbox.add(built_in)
     scripts = _open_scripts(config, sandbox, sink, built_in, closing)
     if scripts is not None:
-        with in_section(config, "tools"):
+        with sections.in_section(config, "tools"):
             toolbox.follow(scripts.toolbox)
             if scripts.settings.table.model_saves:
                 from moonbox.scripts.saving import saving
@@ -238,20 +223,15 @@ def _add_own_tools(
 
 
 def _open_sandbox(
-    config: Config,
-    tools: Any,
-    sink: Sink | None,
-    hooks: Mapping[str, Any],
-    *,
-    language: str | None = None,
+    config: Config, tools: Any, sink: Sink | None, hooks: Mapping[str, Any], *, language: str | None = None
 ) -> Sandbox:
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.toolbox import Toolbox
 
-    cluster, options = read_cluster(config), sandbox_options(config, language)
+    cluster, options = sections.read_cluster(config), sections.sandbox_options(config, language)
     toolbox = Toolbox()
     toolbox.follow(Toolbox.of(tools))  # a copy to which tools are added; changes of the given toolbox are followed
-    with in_section(config, "sandbox"):
+    with sections.in_section(config, "sandbox"):
         return Sandbox(
             toolbox,
             **options,
@@ -265,11 +245,11 @@ def _open_sandbox(
 
 def _add_python_tools(config: Config, toolbox: Toolbox) -> None:
     """The Python tools that the configuration names: the one place that runs a project's Python code."""
-    references = read_tools(config).table.python
+    references = sections.read_tools(config).table.python
     if references:
         from moonbox.project.python_tools import load_tools
 
-        with in_section(config, "tools"):
+        with sections.in_section(config, "tools"):
             toolbox.add(load_tools(references, folder=config.folder, option="python:"))
 
 
@@ -283,7 +263,7 @@ def _open_knowledge(config: Config, closing: contextlib.ExitStack) -> tuple[Know
 
     if (problem := unset_problem(section.get("path"))) is not None:
         return None, knowledge_tools(unusable_knowledge(problem))
-    knowledge = closing.enter_context(KnowledgeBase.from_config(read_knowledge(config)))
+    knowledge = closing.enter_context(KnowledgeBase.from_config(sections.read_knowledge(config)))
     return knowledge, knowledge_tools(knowledge)
 
 
@@ -292,7 +272,7 @@ def _open_scripts(
 ) -> ScriptLibrary | None:
     from moonbox.scripts.library import ScriptLibrary
 
-    settings = read_tools(config)
+    settings = sections.read_tools(config)
     if not settings.scripts and not settings.folders and settings.saved is None:
         return None
     # Workers of their own: scripts that wait for tool scripts must not hold the workers that these need.
@@ -315,7 +295,7 @@ def script_library(config: Any, **options: Any) -> ScriptLibrary:
     if not isinstance(config, Config):
         config = Config.load(config)
     with contextlib.ExitStack() as closing:
-        settings: dict[str, Any] = {name: read_sandbox(config)[name] for name in ("failures", "require")}
+        settings: dict[str, Any] = {name: sections.read_sandbox(config)[name] for name in ("failures", "require")}
         settings |= {name: options.pop(name) for name in ("audit", "redact") if name in options}
         sandbox = closing.enter_context(Sandbox(limits=read_limits(config), **settings))
         if "context" not in options:
@@ -358,7 +338,7 @@ def _add_upstreams(
     cache = ToolCache(default_cache_folder())
     upstreams = Upstreams(servers, cache=cache, logins=LoginStore(), secrets=secrets)
     closing.callback(upstreams.close)
-    with in_section(config, "mcp.servers"):
+    with sections.in_section(config, "mcp.servers"):
         toolbox.follow(upstreams.toolbox)
     return upstreams
 
@@ -376,7 +356,7 @@ def _define_reading(sandbox: Sandbox, upstreams: Upstreams, servers: list[Server
 def _open_mode(config: Config, sandbox: Sandbox, settings: CodeModeSettings, servers: list[ServerSettings]) -> CodeMode:
     from moonbox.codemode.mode import CodeMode
 
-    with in_section(config, "codemode"):
+    with sections.in_section(config, "codemode"):
         later = [server.name for server in servers]
         mode = CodeMode.from_config(sandbox, vars(settings), later=later, can_pause=False)
     direct = mode.definitions("anthropic")[1:] if mode.choice.code else []

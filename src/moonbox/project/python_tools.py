@@ -8,6 +8,7 @@ import inspect
 import os
 import pkgutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
@@ -20,8 +21,6 @@ from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from moonbox.sandbox.sandbox import Sandbox
 
 _MOST_LISTED = 8

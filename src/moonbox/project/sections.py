@@ -7,25 +7,17 @@ import importlib.util
 import logging
 import os
 import re
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.files import Retention
-from moonbox.audit.sinks import default_path, open_sink, parse_place
+from moonbox.audit.sinks import Sink, default_path, open_sink, parse_place
 from moonbox.config import Config
+from moonbox.config import sections as models
 from moonbox.config.file import resolve_path
 from moonbox.config.reader import read
-from moonbox.config.sections import (
-    AuditSettings,
-    ClusterSettings,
-    CodeModeSettings,
-    JournalSettings,
-    LlmSettings,
-    SandboxSettings,
-    ServeSettings,
-    read_limits,
-)
 from moonbox.config.sources import OpenApiSettings, SqlSettings, tables_of
 from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError, MissingExtra, MoonboxError, ToolError, UsageError
@@ -35,10 +27,7 @@ from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-
     from moonbox.audit.metrics import Metrics
-    from moonbox.audit.sinks import Sink
     from moonbox.config.mcp import ServerSettings
     from moonbox.durable.store import Journal
     from moonbox.knowledge.config import ConnectorKind, KnowledgeConfig
@@ -64,7 +53,7 @@ def open_metrics() -> Metrics | None:
 
 def read_trail(config: Config) -> str | None:
     """Where [audit] says that runs are recorded, as `open_sink` takes it; None where they are not."""
-    settings = config.read(AuditSettings, "audit")
+    settings = config.read(models.AuditSettings, "audit")
     if not settings.enabled:
         return None
     if settings.path is None:
@@ -76,7 +65,7 @@ def read_trail(config: Config) -> str | None:
 
 def open_trail(config: Config) -> Sink | None:
     """The trail that [audit] describes, with its retention."""
-    place, settings = read_trail(config), config.read(AuditSettings, "audit")
+    place, settings = read_trail(config), config.read(models.AuditSettings, "audit")
     if place is None:
         return None
     retention = Retention(
@@ -93,7 +82,7 @@ _JOURNALS = ("", ".db", ".sqlite", ".sqlite3")
 
 def open_journal(config: Config, *, create: bool = True) -> Journal | None:
     """The journal of a configuration, with its retention; None where the configuration has none."""
-    settings = config.read(JournalSettings, "journal")
+    settings = config.read(models.JournalSettings, "journal")
     place = settings.url or (settings.path and str(resolve_path(config.folder, settings.path)))
     if not place:
         return None
@@ -114,7 +103,7 @@ def read_sandbox(config: Config) -> dict[str, Any]:
     """The arguments of a Sandbox that the section [sandbox] describes."""
     from moonbox.sandbox.options import SandboxOptions, check_options
 
-    settings = dict(vars(config.read(SandboxSettings, "sandbox")))
+    settings = dict(vars(config.read(models.SandboxSettings, "sandbox")))
     settings["language"] = settings["language"] or DEFAULT_LANGUAGE
     settings["approve_script"] = settings.pop("scripts") == "approve"
     with in_section(config, "sandbox"):
@@ -128,14 +117,15 @@ def sandbox_options(config: Config, language: str | None = None) -> dict[str, An
     if language is not None:
         settings["language"] = language
         settings["lua_features"] = settings["lua_features"] if language == DEFAULT_LANGUAGE else ()
-    settings |= {"limits": read_limits(config), "redact": config.read(AuditSettings, "audit").redact or None}
-    settings["approval_seconds"] = config.read(JournalSettings, "journal").approval_seconds
+    settings["limits"] = models.read_limits(config)
+    settings["redact"] = config.read(models.AuditSettings, "audit").redact or None
+    settings["approval_seconds"] = config.read(models.JournalSettings, "journal").approval_seconds
     return {**settings, "journal": open_journal(config)}
 
 
-def read_cluster(config: Config) -> ClusterSettings:
+def read_cluster(config: Config) -> models.ClusterSettings:
     """The section [cluster], which may need a [journal]."""
-    settings, journal = config.read(ClusterSettings, "cluster"), config.read(JournalSettings, "journal")
+    settings, journal = config.read(models.ClusterSettings, "cluster"), config.read(models.JournalSettings, "journal")
     with config.naming_file():
         if settings.sleep_after is not None and not (journal.path or journal.url):
             raise ConfigError('[cluster] sleep_after needs a journal: write path = "state.db" under [journal]')
@@ -147,7 +137,7 @@ def with_journal(config: Config, place: str | None) -> Config:
     if not place:
         return config
     if "://" in place:
-        read(JournalSettings, {"url": place}, "")  # an invalid option is not an error in the file
+        read(models.JournalSettings, {"url": place}, "")  # an invalid option is not an error in the file
         return config.with_changes(journal={"url": place, "path": None})
     return config.with_changes(journal={"url": None, "path": os.path.relpath(place, config.folder)})
 
@@ -278,7 +268,7 @@ def add_model(config: Config, toolbox: Toolbox) -> None:
         return
     from moonbox.adapters.llm import model_tool
 
-    settings, ask = config.read(LlmSettings, "llm"), None
+    settings, ask = config.read(models.LlmSettings, "llm"), None
     if settings.provider == "client":
         need_mcp()
         from moonbox.mcp.caller import sample
@@ -324,15 +314,15 @@ def problems(config: Config) -> dict[str, str]:
 READERS: dict[str, Callable[[Config], Any]] = {
     "audit": read_trail,
     "cluster": read_cluster,
-    "codemode": lambda config: config.read(CodeModeSettings, "codemode"),
-    "journal": lambda config: config.read(JournalSettings, "journal"),
+    "codemode": lambda config: config.read(models.CodeModeSettings, "codemode"),
+    "journal": lambda config: config.read(models.JournalSettings, "journal"),
     "knowledge": read_knowledge,
-    "limits": read_limits,
-    "llm": lambda config: config.read(LlmSettings, "llm"),
+    "limits": models.read_limits,
+    "llm": lambda config: config.read(models.LlmSettings, "llm"),
     "mcp": read_servers,
     "openapi": lambda config: read_sources(config, "openapi"),
     "sandbox": read_sandbox,
-    "serve": lambda config: config.read(ServeSettings, "serve"),
+    "serve": lambda config: config.read(models.ServeSettings, "serve"),
     "sql": lambda config: read_sources(config, "sql"),
     "tools": read_tools,
 }

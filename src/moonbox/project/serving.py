@@ -11,23 +11,20 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.reports import tracebacks
-from moonbox.audit.sinks import SinkAround
-from moonbox.config.sections import STATE_FOLDER
+from moonbox.audit.sinks import Sink, SinkAround
+from moonbox.config.sections import STATE_FOLDER, ServeSettings
 from moonbox.errors import MissingExtra, MoonboxError, UsageError
 from moonbox.languages.registry import LANGUAGES
 from moonbox.project.sections import need_mcp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
-
     from moonbox.audit.records import Run
-    from moonbox.audit.sinks import Sink
-    from moonbox.config.sections import ServeSettings
     from moonbox.http.app import Service
     from moonbox.http.workbench import Workbench
     from moonbox.knowledge.base import KnowledgeBase

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,6 @@ from moonbox.files import write_private_file
 from moonbox.net.addresses import is_loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from moonbox.config import Config
 
 _SECTIONS = ("audit", "cluster", "knowledge", "mcp", "openapi", "sandbox", "serve", "sql", "tools")

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from moonbox.errors import ToolError, WorkerError
 from moonbox.runs.call_entry import failure
 from moonbox.runs.calls import run_to_end
-from moonbox.runs.execution import GRACE
-from moonbox.threads import Signal
+from moonbox.runs.execution import GRACE, Execution
+from moonbox.threads import LoopThread, Signal, Threads
 from moonbox.values import ORDINARY
-from moonbox.worker.link import Unread
+from moonbox.worker.link import Link, Unread
 from moonbox.worker.protocol import REASON_CANCELLED, REASON_TIME
 
 if TYPE_CHECKING:
@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 
     from moonbox.runs.call_entry import CallEntry, CallResult
     from moonbox.runs.decisions import ToolCall
-    from moonbox.runs.execution import Execution
     from moonbox.runs.slots import Slots
-    from moonbox.threads import LoopThread, Threads
-    from moonbox.worker.link import Link
 
 SLOW = 0.002
 """Seconds after which the caller's thread takes the run back from a tool."""

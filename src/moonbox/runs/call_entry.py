@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Lock
 from time import monotonic, time
@@ -13,8 +14,6 @@ from moonbox.audit.records import Call, CallError, CallStatus, Try
 from moonbox.errors import Denied, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from moonbox.audit.telemetry import CallSpan
     from moonbox.runs.decisions import Allowance, Answer, Decision, ToolCall
     from moonbox.runs.recording import RecordedAnswer

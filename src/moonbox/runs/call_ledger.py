@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import marshal
 from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from math import isfinite
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw, Struct, msgpack
 
-from moonbox.audit.records import Observation
+from moonbox.audit.records import CallStatus, Observation
 from moonbox.errors import ArgumentError, ToolError
 from moonbox.runs.call_entry import CallEntry, tool_error
 from moonbox.runs.docs import DISCOVERY_BUDGET
@@ -25,9 +26,6 @@ from moonbox.values import Packed, pack
 from moonbox.worker import protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from moonbox.audit.records import CallStatus
     from moonbox.audit.telemetry import RunSpan, Telemetry
     from moonbox.runs.record import RunRecord
     from moonbox.runs.recording import RecordedAnswer, RunRecorder

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cached_property, partial
 from time import monotonic, time
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -18,11 +18,11 @@ from moonbox.audit.records import Try
 from moonbox.errors import ArgumentError, Denied, JournalError, ToolError, UsageError
 from moonbox.media import ACTIVE_STORE, MediaStore
 from moonbox.runs.call_entry import call_key, failure, tool_error
-from moonbox.runs.decisions import Allowances, Answer, Decision, ToolCall
+from moonbox.runs.decisions import Allowances, Answer, Decision, Middleware, ToolCall
 from moonbox.runs.docs import Docs
-from moonbox.runs.environment import AddedFunction
+from moonbox.runs.environment import AddedFunction, Additions
 from moonbox.runs.media_arguments import with_addresses, with_contents
-from moonbox.runs.record import CLOCK
+from moonbox.runs.record import CLOCK, RunRecord
 from moonbox.runs.slots import Slots
 from moonbox.threads import Contained
 from moonbox.tools.binding import named_arguments
@@ -34,16 +34,12 @@ from moonbox.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
     from concurrent.futures import Future
-    from typing import TypeVar
 
     from moonbox.failures import Failures
     from moonbox.languages.registry import Language
     from moonbox.limits import Limits
     from moonbox.retry import Retry
     from moonbox.runs.call_entry import CallEntry, CallResult
-    from moonbox.runs.decisions import Middleware
-    from moonbox.runs.environment import Additions
-    from moonbox.runs.record import RunRecord
     from moonbox.runs.services import Services
     from moonbox.runs.settings import Settings
     from moonbox.tools.tool import Tool

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from moonbox.errors import UsageError
-from moonbox.tools.tool import changed_parts, fingerprint
+from moonbox.tools.tool import Tool, changed_parts, fingerprint
 from moonbox.values import from_jsonable, to_jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from moonbox.findings import Finding
     from moonbox.runs.record import RunRecord
-    from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
 _NUMBERS = ("maximum", "minimum")

@@ -15,7 +15,7 @@ from moonbox.runs.call_entry import failure
 from moonbox.runs.calls import CallPath, run_to_end
 from moonbox.runs.environment import Additions
 from moonbox.runs.execution import Execution
-from moonbox.runs.options import merged
+from moonbox.runs.options import RunOptions, merged
 from moonbox.runs.record import RunRecord
 from moonbox.threads import soon
 from moonbox.tools.toolbox import Toolbox
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.runs.call_entry import CallResult
     from moonbox.runs.decisions import Answer
-    from moonbox.runs.options import RunOptions
     from moonbox.runs.services import Services
     from moonbox.runs.settings import Settings
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError
@@ -13,8 +14,6 @@ from moonbox.tools.signature import Signatures, first_sentence, render, visible,
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from moonbox.languages.language import Notation
     from moonbox.schema.learned import LearnedShapes
     from moonbox.tools.search import ToolSearch

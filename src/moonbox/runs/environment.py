@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -14,8 +14,6 @@ from moonbox.tools.paging import paging_form
 from moonbox.values import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from moonbox.languages.registry import Language
     from moonbox.tools.toolbox import Toolbox
 

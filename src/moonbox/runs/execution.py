@@ -17,6 +17,7 @@ be ended; the driver then kills it and calls `lose`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -26,17 +27,14 @@ from moonbox.runs.call_entry import CallEntry
 from moonbox.runs.call_ledger import CallLedger
 from moonbox.worker import protocol
 from moonbox.worker.encoding import Decoder, read_calls, read_cancelled, read_done, read_value
-from moonbox.worker.link import Gone
+from moonbox.worker.link import Gone, Link
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from moonbox.audit.records import Run
     from moonbox.audit.telemetry import Telemetry
     from moonbox.runs.decisions import ToolCall
     from moonbox.runs.options import RunOptions
     from moonbox.runs.record import RunRecord
-    from moonbox.worker.link import Link
 
 GRACE = 1.0
 """Seconds that a worker has to stop by itself before it is killed."""

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct, ValidationError, convert
 
 from moonbox.errors import ClosedError, WorkerError
-from moonbox.runs.environment import describe_environment
+from moonbox.runs.environment import Additions, describe_environment
 from moonbox.worker import protocol
-from moonbox.worker.encoding import Decoder, read_done
-from moonbox.worker.link import Gone
+from moonbox.worker.encoding import Decoder, RunReport, read_done
+from moonbox.worker.link import Gone, Link
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from moonbox.limits import Limits
-    from moonbox.runs.environment import Additions
     from moonbox.runs.execution import Execution
     from moonbox.runs.settings import Settings
     from moonbox.tools.toolbox import Toolbox
-    from moonbox.worker.encoding import RunReport
-    from moonbox.worker.link import Link
     from moonbox.worker.pool import Pool
 
 _Answer = TypeVar("_Answer")

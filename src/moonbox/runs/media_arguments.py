@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from moonbox.media import PREFIX, is_handle
+from moonbox.media import PREFIX, Media, MediaStore, is_handle
 
 if TYPE_CHECKING:
-    from moonbox.media import Media, MediaStore
     from moonbox.schema.tree import SchemaNode
     from moonbox.tools.tool import Tool
 

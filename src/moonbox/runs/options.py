@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from moonbox.errors import UsageError
@@ -11,8 +11,6 @@ from moonbox.limits import Limits
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.record import ScriptProgress
 

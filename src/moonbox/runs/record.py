@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
@@ -12,18 +13,14 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, msgpack
 
 from moonbox.audit.answer import line_naming
-from moonbox.audit.records import Run, Usage
+from moonbox.audit.records import Observation, Run, Usage
 from moonbox.compact import short
-from moonbox.errors import ToolError
+from moonbox.errors import ScriptError, ToolError
 from moonbox.findings import Finding
 from moonbox.runs.call_entry import CallEntry
 from moonbox.wording import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from moonbox.audit.records import Observation
-    from moonbox.errors import ScriptError
     from moonbox.runs.calls import CallPath
     from moonbox.runs.decisions import ToolCall
     from moonbox.runs.options import RunOptions

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from moonbox.audit.records import CallError, Run
     from moonbox.runs.call_entry import CallEntry, CallResult
     from moonbox.runs.decisions import Allowance, Decision, ToolCall

@@ -10,31 +10,27 @@ for each of them, and for runs of the journal that are run again.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import JournalError, MoonboxError, ScriptError, UsageError, WorkerError
+from moonbox.errors import JournalError, MoonboxError, ScriptError, ToolError, UsageError, WorkerError
 from moonbox.media import MediaStore
 from moonbox.runs.blocking import BlockingDriver
 from moonbox.runs.calls import CallPath
 from moonbox.runs.decisions import Allowances, script_question
-from moonbox.runs.environment import lower_inputs
+from moonbox.runs.environment import Additions, lower_inputs
 from moonbox.runs.execution import Execution
 from moonbox.runs.held_worker import HeldWorker
-from moonbox.runs.options import merged
+from moonbox.runs.options import RunOptions, merged
 from moonbox.runs.record import RunClock, RunRecord, ScriptApproval
 from moonbox.runs.script_check import ScriptCheck
 from moonbox.worker import protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from moonbox.audit.records import Run
-    from moonbox.errors import ToolError
     from moonbox.limits import Limits
     from moonbox.runs.call_entry import CallEntry, CallResult
-    from moonbox.runs.environment import Additions
-    from moonbox.runs.options import RunOptions
     from moonbox.runs.recording import History, Recorded, RunRecorder, Sleep
     from moonbox.runs.services import Services
     from moonbox.runs.settings import Settings

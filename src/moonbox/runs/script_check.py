@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check.checker import Checker, refusal
 from moonbox.findings import Finding
 from moonbox.languages.registry import EngineError
-from moonbox.runs.environment import GLOBAL_TOOLS
-from moonbox.runs.held_worker import Lost
+from moonbox.runs.environment import GLOBAL_TOOLS, Additions
+from moonbox.runs.held_worker import HeldWorker, Lost
 from moonbox.worker.protocol import chunk_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from moonbox.check.tools import ScriptTools
     from moonbox.errors import ScriptError
     from moonbox.languages.language import Language
     from moonbox.runs.calls import CallPath
-    from moonbox.runs.environment import Additions
     from moonbox.runs.execution import Execution
-    from moonbox.runs.held_worker import HeldWorker
     from moonbox.runs.services import ToolKnowledge
     from moonbox.runs.settings import Settings
     from moonbox.tools.toolbox import Toolbox

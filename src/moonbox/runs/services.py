@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 from _random import Random  # without the hashes and distributions of `random`, which take longer to load
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 from weakref import WeakSet
@@ -13,16 +14,14 @@ from weakref import WeakSet
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moonbox.errors import AuditError, ClosedError
+from moonbox.errors import AuditError, ClosedError, ToolError
 from moonbox.runs.call_entry import RunningCalls
-from moonbox.schema.learned import is_vague
+from moonbox.schema.learned import LearnedShapes, is_vague
 from moonbox.shortage import shortage
 from moonbox.threads import LoopThread, Threads
-from moonbox.values import pack
+from moonbox.values import Packed, pack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from moonbox.audit.metrics import Metrics
     from moonbox.audit.records import Call, Run
     from moonbox.audit.redaction import Redactor
@@ -30,18 +29,15 @@ if TYPE_CHECKING:
     from moonbox.audit.telemetry import Telemetry
     from moonbox.check.tools import ScriptTools
     from moonbox.cluster.membership import Membership
-    from moonbox.errors import ToolError
     from moonbox.languages.registry import Language
     from moonbox.runs.call_entry import CallEntry, CallResult
     from moonbox.runs.direct import DirectCall
     from moonbox.runs.environment import Additions
     from moonbox.runs.slots import Slots
-    from moonbox.schema.learned import LearnedShapes
     from moonbox.secrets import SecretRedactor
     from moonbox.tools.search import ToolSearch
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
-    from moonbox.values import Packed
     from moonbox.worker.pool import Pool
 
 _NO_SOURCE = "[the source is kept back until the run ends: what to hide in it is known only then]"

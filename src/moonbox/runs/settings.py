@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +10,6 @@ from moonbox.runs.environment import Additions, describe_environment
 from moonbox.runs.options import RunOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-
     from moonbox.failures import Failures
     from moonbox.languages.registry import Language
     from moonbox.limits import Limits

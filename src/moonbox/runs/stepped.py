@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.records import Run
 from moonbox.errors import ToolError, UsageError
-from moonbox.runs.call_entry import failure
+from moonbox.runs.call_entry import CallEntry, failure
 from moonbox.runs.decisions import Answer, ToolCall
 from moonbox.runs.environment import AddedFunction
 from moonbox.threads import in_thread, own_thread
@@ -15,9 +16,6 @@ from moonbox.wording import counted
 from moonbox.worker.protocol import REASON_CANCELLED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.execution import Execution
     from moonbox.runs.runner import Runner
     from moonbox.worker.link import Link

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from moonbox.errors import MissingExtra, UsageError
-from moonbox.failures import FAILURES
+from moonbox.failures import FAILURES, Failures
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
@@ -22,11 +22,9 @@ from moonbox.secrets import MIN_SECRET, SecretRedactor
 from moonbox.suggest import unknown
 from moonbox.tools.toolbox import Toolbox
 from moonbox.worker.pool import Pool
-from moonbox.worker.sources import ProcessSource
+from moonbox.worker.sources import ProcessSource, WorkerSource
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
     from moonbox.audit.metrics import Metrics
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
@@ -34,11 +32,9 @@ if TYPE_CHECKING:
     from moonbox.cluster.membership import Membership
     from moonbox.durable.index import KnownRun
     from moonbox.durable.store import Journal
-    from moonbox.failures import Failures
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.decisions import Middleware, ToolCall
     from moonbox.threads import LoopThread, Threads
-    from moonbox.worker.sources import WorkerSource
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from os import getpid
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from moonbox.closing import Closing
 from moonbox.errors import ClosedError, JournalError, MoonboxError, WorkerError
@@ -17,7 +17,6 @@ from moonbox.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
-    from typing import Unpack
 
     from moonbox.audit.records import Run
     from moonbox.durable.history import ReplHistory

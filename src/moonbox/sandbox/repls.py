@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from weakref import WeakSet
@@ -12,8 +13,6 @@ from weakref import WeakSet
 from moonbox.errors import MoonboxError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from moonbox.cluster.membership import Membership
     from moonbox.runs.held_worker import HeldWorker
     from moonbox.runs.slots import Turns

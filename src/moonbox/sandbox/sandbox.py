@@ -6,7 +6,7 @@ import os
 import weakref
 from contextlib import closing, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from moonbox.closing import Closing
 from moonbox.errors import ClosedError, MoonboxError, UsageError
@@ -29,7 +29,6 @@ from moonbox.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from concurrent.futures import Future
-    from typing import Unpack
 
     from moonbox.audit.metrics import Metrics
     from moonbox.audit.records import Run

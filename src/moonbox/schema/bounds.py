@@ -9,16 +9,11 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from moonbox.errors import ToolDefinitionError
-from moonbox.schema.tree import pointed, roles
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from moonbox.schema.tree import Schema, SchemaNode
+from moonbox.schema.tree import Schema, SchemaNode, pointed, roles
 
 MOST_WORK = 1_500_000
 """For one call of the validator: about 40 ms."""

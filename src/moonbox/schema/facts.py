@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from moonbox.wording import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MOST_VALUES = 20
 _LONGEST_VALUES = 200

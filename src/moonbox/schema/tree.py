@@ -7,10 +7,8 @@ as JSON Schema has it counts as not said, and what is nested too deeply, or need
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
 
 Schema = Any
 """A JSON Schema: a dict, or True or False."""

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from moonbox.languages.language import SHORT
+from moonbox.languages.language import SHORT, Notation
 from moonbox.schema.facts import allowed_values, remark
 from moonbox.schema.types import Remark, Shape, Template, TypeBook, joined, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from moonbox.languages.language import Notation
     from moonbox.schema.tree import SchemaNode
 
 _PLAIN = frozenset({"string", "integer", "number", "boolean", "null"})

@@ -14,14 +14,11 @@ from __future__ import annotations
 import copy
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Iterable
 
 from msgspec import Struct, structs
 
 from moonbox.languages.language import SHORT, Notation
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
 
 _MOST_FIELDS = 60
 _SMALL = 30  # characters of a type without a title that says more than a name would

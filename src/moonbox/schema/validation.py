@@ -7,6 +7,7 @@ it at once is compared in pieces. TooCostly is raised where that is not possible
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,6 @@ from moonbox.schema.bounds import BACKTRACKS, OUTERMOST, SPLIT, Estimate, TooCos
 from moonbox.schema.coercion import stand_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import jsonschema_rs
 
     from moonbox.schema.tree import SchemaNode

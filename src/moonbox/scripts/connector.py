@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConfigError, ToolError
-from moonbox.knowledge.records import KnowledgeError
+from moonbox.knowledge.records import KnowledgeError, Scanned
 from moonbox.scripts.configured import ScriptSettings
 from moonbox.scripts.definition import read_source, script_repl
 from moonbox.suggest import nearest, unknown
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from moonbox.knowledge.records import Scanned
     from moonbox.sandbox.repl import Repl
 
 _CHECK = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -15,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from msgspec import structs
 
 from moonbox.audit.chain import digest
-from moonbox.closing import Closing
+from moonbox.closing import Closing, during
 from moonbox.config import Config
-from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolError
+from moonbox.errors import ConfigError, MoonboxError, ScriptError, ToolDefinitionError, ToolError
 from moonbox.languages.explanations import without_line
 from moonbox.limits import Limits
 from moonbox.schema.bounds import refusal
@@ -31,11 +32,8 @@ from moonbox.tools.tool import ALSO_DIRECT, Tool
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Sink
-    from moonbox.errors import ScriptError
     from moonbox.sandbox.sandbox import Sandbox
 
 _LOAD_LIMITS = Limits(timeout=5.0, max_operations=5_000_000, max_tool_calls=0)
@@ -142,8 +140,6 @@ class ScriptLibrary(Closing):
         """Close this part, which the context uses, together with the library."""
         self._closing.callback(part.close)
 
-    # Finding and loading
-
     def _wanted(self) -> dict[str, ScriptSettings]:
         """The configured scripts, then those in folders that have no table of their own."""
         wanted = {_key(settings): settings for settings in self.settings.scripts}
@@ -243,8 +239,6 @@ class ScriptLibrary(Closing):
                 self.toolbox.remove(path)
         self.toolbox.add([script.tool for script in named.values()], replace=True)
 
-    # Executing
-
     def _value(self, script: LoadedScript | None, arguments: Mapping[str, Any], context: Context) -> Any:
         """The tool's result; a failed run becomes a ToolError."""
         if script is None:
@@ -269,6 +263,9 @@ class ScriptLibrary(Closing):
         settings = script.settings
         if script.tool is None or script.problem is not None:
             raise ToolError(f"the tool script {settings.name} cannot be used: {script.problem}", code="unavailable")
+        if (depth := _DEPTH.get()) >= _MOST_DEEP:
+            message = f"the tool script {settings.name} was not run: {_MOST_DEEP} tool scripts wait for it"
+            raise ToolError(message, code="limit_depth")
 
         def described(run: Run) -> Run:
             # The line that calls tool.execute is not in the file.
@@ -276,7 +273,7 @@ class ScriptLibrary(Closing):
             return structs.replace(run, parent=context.run_id, tool=settings.name, error=error)
 
         with (
-            _one_deeper(settings.name),
+            during(_DEPTH, depth + 1),
             script_repl(self._sandbox, settings, described, self._granted(script) if tools is None else tools) as repl,
         ):
             repl.define("params", dict(arguments))
@@ -296,19 +293,6 @@ class ScriptLibrary(Closing):
             return any(fnmatchcase(tool.path, pattern) for pattern in patterns)
 
         return Toolbox(filter(granted, self.tools if uses else ()))
-
-
-@contextlib.contextmanager
-def _one_deeper(name: str) -> Iterator[None]:
-    """Around the execution of a script; ToolError where too many wait for each other."""
-    if _DEPTH.get() >= _MOST_DEEP:
-        message = f"the tool script {name} was not run: {_MOST_DEEP} tool scripts wait for it"
-        raise ToolError(message, code="limit_depth")
-    before = _DEPTH.set(_DEPTH.get() + 1)
-    try:
-        yield
-    finally:
-        _DEPTH.reset(before)
 
 
 def _needs_knowledge(name: str, *_: Any) -> NoReturn:

@@ -157,9 +157,6 @@ def saving(library: ScriptLibrary, trail: Any) -> tuple[Tool, Middleware]:
     return Tool.from_function(save, policy="approve"), Middleware(before=before)
 
 
-# What is written
-
-
 def _file_text(library: ScriptLibrary, source: str, fields: Mapping[str, Any]) -> str:
     if not library.compiles(source):  # by itself, so that it cannot end the function around it
         raise UsageError("the script has a syntax error")
@@ -243,9 +240,6 @@ def _tried(library: ScriptLibrary, path: Path, text: str, example: Example | Non
         )
     recorded = example.to_text()
     return recorded if len(recorded) <= _LARGEST_EXAMPLE else ""
-
-
-# Where it is written
 
 
 def _saved_scripts(library: ScriptLibrary | None) -> tuple[ScriptLibrary, Path]:

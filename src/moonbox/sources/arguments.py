@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Collection, Mapping
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from moonbox.errors import ArgumentError, ToolDefinitionError
 from moonbox.net.client import HEADER_NAME, header_value
-from moonbox.sources.specification import fields, items
+from moonbox.sources.specification import HttpOperation, Schemas, Specification, fields, items
 from moonbox.wording import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
-    from moonbox.sources.specification import HttpOperation, Schemas, Specification
 
 _STYLES = {
     "path": ("simple",),

@@ -7,8 +7,9 @@ refused unless all relations that have the name before the dot are known to have
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from sqlglot import exp
 from sqlglot.dialects import Postgres
@@ -16,9 +17,6 @@ from sqlglot.tokenizer_core import TokenType
 
 from moonbox.errors import ArgumentError
 from moonbox.wording import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _DEEPEST = 20
 _LONGEST_NAME = 63  # bytes; the rest of a name is cut off

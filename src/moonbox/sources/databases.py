@@ -14,16 +14,14 @@ import pkgutil
 import sqlite3
 import time
 import uuid
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moonbox.errors import ToolError
 from moonbox.sources.statements import Statement, check, is_file
 from moonbox.values import plain, text_or_bytes
 from moonbox.worker.chore_process import Stale
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 FAILED, LATE = "database", "late"
 """Codes of errors whose message has the words of a database; those of a statement that took too long."""
@@ -334,15 +332,8 @@ def _adapt(connection: Any) -> None:
 
         return OrText
 
-    for name, base in (
-        ("date", types.DateLoader),
-        ("time", types.TimeLoader),
-        ("timetz", types.TimetzLoader),
-        ("timestamp", types.TimestampLoader),
-        ("timestamptz", types.TimestamptzLoader),
-        ("interval", types.IntervalLoader),
-    ):
-        connection.adapters.register_loader(name, or_text(base))
+    for name in ("date", "time", "timetz", "timestamp", "timestamptz", "interval"):
+        connection.adapters.register_loader(name, or_text(getattr(types, f"{name.title()}Loader")))
     connection.adapters.register_dumper(dict, JsonbDumper)
 
 

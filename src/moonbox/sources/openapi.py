@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urljoin
 
 from moonbox.config.file import resolve_path
@@ -22,12 +22,9 @@ from moonbox.tools.function import Context, injections, plan_call
 from moonbox.tools.hints import Hints
 from moonbox.tools.naming import LONGEST_NAME
 from moonbox.tools.paging import paging_form
-from moonbox.tools.tool import ASKS_IN_SCRIPTS, Tool
+from moonbox.tools.tool import ASKS_IN_SCRIPTS, Policy, Tool
 from moonbox.tools.toolbox import Toolbox
 from moonbox.wording import one_line
-
-if TYPE_CHECKING:
-    from moonbox.tools.tool import Policy
 
 _LONGEST_DESCRIPTION = 4_000
 
@@ -161,13 +158,11 @@ def _tool(
     # A bare list has no place for the cursor of the next page: it comes in the header Link.
     form = paging_form(tool) or {}
     linked = form.keys() in ({"cursor"}, {"cursor", "limit"}) and fields(returns).get("type") == "array"
-    return tool.with_(returns=_with_next(fields(returns))) if linked else tool
-
-
-def _with_next(returns: Mapping[str, Any]) -> dict[str, Any]:
-    items = {key: value for key, value in returns.items() if key != "$defs"}
-    properties = {"items": items, "next": {"type": "string"}}
-    return {"type": "object", "properties": properties, "required": ["items"], "$defs": returns.get("$defs", {})}
+    if not linked:
+        return tool
+    page = {key: value for key, value in fields(returns).items() if key != "$defs"}
+    shape = {"type": "object", "properties": {"items": page, "next": {"type": "string"}}, "required": ["items"]}
+    return tool.with_(returns={**shape, "$defs": fields(returns).get("$defs", {})})
 
 
 def _returns(operation: HttpOperation, specification: Specification, schemas: Schemas) -> dict[str, Any] | None:

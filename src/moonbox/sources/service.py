@@ -7,6 +7,7 @@ import re
 import threading
 import time
 import weakref
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -14,8 +15,8 @@ from urllib.parse import urlencode
 from moonbox.errors import ToolError, UsageError
 from moonbox.failures import words_of
 from moonbox.media import Media
-from moonbox.net.addresses import NetError, is_loopback, parse_target
-from moonbox.net.client import Client, PublicAddresses, Request, header_value, parse_json
+from moonbox.net.addresses import Address, NetError, Target, is_loopback, parse_target
+from moonbox.net.client import Client, PublicAddresses, Request, Response, header_value, parse_json
 from moonbox.retry import retry_after
 from moonbox.runs.record import CLOCK
 from moonbox.secrets import SecretRedactor
@@ -23,11 +24,7 @@ from moonbox.tools.results import code_of_status
 from moonbox.wording import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from moonbox.config.sources import ApiCredentials, OpenApiSettings
-    from moonbox.net.addresses import Address, Target
-    from moonbox.net.client import Response
     from moonbox.sources.arguments import Written
 
 _LONGEST_MESSAGE = 400

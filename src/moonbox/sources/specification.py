@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from moonbox.errors import MissingExtra, ToolDefinitionError, UsageError
 from moonbox.schema.tree import pointed, with_parts
 from moonbox.wording import one_line
 from moonbox.worker.chores import ChoreFailed, Chores
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 MAX_BYTES = 64 * 1024 * 1024
 _METHODS = ("get", "head", "post", "put", "patch", "delete")

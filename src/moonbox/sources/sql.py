@@ -79,8 +79,6 @@ def from_sql(
 
 
 class _Source:
-    """One database with its bounds."""
-
     def __init__(self, settings: SqlSettings, folder: Path) -> None:
         self.settings = settings
         self._folders = [str(resolve_path(folder, name).resolve()) for name in settings.folders]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import logging
 import re
+from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,8 +17,6 @@ from moonbox.errors import ArgumentError, MissingExtra
 from moonbox.wording import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from moonbox.sources.attributes import ColumnCatalog
 
 CHANGES = "INSERT, UPDATE, DELETE, MERGE, CREATE, ALTER or DROP"

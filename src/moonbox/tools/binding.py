@@ -16,11 +16,11 @@ passed on; a value that cannot be validated is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moonbox.errors import ArgumentError, ToolDefinitionError
 from moonbox.schema.bounds import TooCostly
@@ -31,10 +31,6 @@ from moonbox.schema.tree import NARRATION, SchemaNode, accepts
 from moonbox.schema.validation import Invalid, Validator
 from moonbox.tools.signature import parameter_list
 from moonbox.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
 
 _UNCHANGED = frozenset({str, int, bool})
 """The types of values that coercion never changes."""

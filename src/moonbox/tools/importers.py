@@ -12,9 +12,11 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
+from moonbox.closing import during
 from moonbox.errors import ArgumentError, Denied, ToolDefinitionError, ToolError
 from moonbox.schema.tree import with_parts
 from moonbox.suggest import suggestion
@@ -149,14 +151,9 @@ _COUNTS = frozenset({"maxItems", "minItems", "maxLength", "minLength", "maxPrope
 _NOT_JSON_SCHEMA = frozenset({"nullable", "property_ordering", "propertyOrdering", "example"})
 
 
-@contextlib.contextmanager
-def framework_context(context: Any) -> Iterator[None]:
+def framework_context(context: Any) -> AbstractContextManager[None]:
     """Around a script's run: the framework's context of the call that runs it."""
-    token = _context.set(context)
-    try:
-        yield
-    finally:
-        _context.reset(token)
+    return during(_context, context)
 
 
 def from_langchain(tools: Iterable[Any], **options: Any) -> list[Tool]:

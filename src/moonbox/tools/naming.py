@@ -13,13 +13,11 @@ A tool's path is its namespace and name joined by a dot (`github.create_issue`).
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from moonbox.errors import ToolDefinitionError
 from moonbox.languages.language import RESERVED_WORDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 LONGEST_NAME = 128
 _ODD = r"[^A-Za-z0-9_]"

@@ -32,11 +32,11 @@ from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from functools import cached_property
 from itertools import islice
 from time import time
-from types import MappingProxyType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConversionError, ToolError
-from moonbox.failures import RETRYABLE, code_in_words, raise_failure
+from moonbox.failures import RETRYABLE, Failures, code_in_words, raise_failure
 from moonbox.retry import retry_after
 from moonbox.schema.bounds import TooCostly
 from moonbox.schema.coercion import stand_in
@@ -47,9 +47,6 @@ from moonbox.values import ORDINARY, Packed, ValueLimits, pack, plain, refuse_co
 from moonbox.wording import cut
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from moonbox.failures import Failures
     from moonbox.tools.tool import Tool
 
 LONGEST_MESSAGE = 500

@@ -7,6 +7,7 @@ import json
 import sys
 import types
 import typing
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Optional, Required, Union, get_args, get_origin
 
@@ -24,8 +25,6 @@ from moonbox.tools.function import EMPTY, FunctionParameter, InspectedFunction
 from moonbox.tools.generator import Generator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from moonbox.tools.docstrings import Docstring
 
 _MOST_COLLISIONS = 250_000_000

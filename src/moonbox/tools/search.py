@@ -13,6 +13,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,6 @@ from msgspec import Struct
 from moonbox.schema.tree import NARRATION, SchemaNode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 

@@ -16,6 +16,7 @@ import copy
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable, Sequence, Set
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from moonbox import wording
@@ -31,8 +32,6 @@ from moonbox.tools.search import words
 from moonbox.wording import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence, Set
-
     from moonbox.tools.tool import Tool
 
 Level = Literal["name", "signature", "brief", "full", "schema"]

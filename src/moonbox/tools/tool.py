@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import json
 import types
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, Protocol, get_args, overload
 
 from moonbox.errors import ToolDefinitionError, ToolError, UsageError
-from moonbox.failures import FAILURES
+from moonbox.failures import FAILURES, Failures
 from moonbox.limits import Limits
 from moonbox.retry import Retry
 from moonbox.schema.bounds import own_copy
@@ -17,20 +18,14 @@ from moonbox.schema.learned import completed
 from moonbox.schema.tree import SchemaNode
 from moonbox.suggest import unknown
 from moonbox.tools.binding import Binder
-from moonbox.tools.function import CallPlan, injections, inspect_function, is_async, plan_call
-from moonbox.tools.hints import Hints
+from moonbox.tools.function import CallPlan, Context, injections, inspect_function, is_async, plan_call
+from moonbox.tools.hints import HintOptions, Hints
 from moonbox.tools.naming import check_name
 from moonbox.tools.results import ResultSchema, convert
 from moonbox.values import ValueLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from typing_extensions import ParamSpec, TypeVar
-
-    from moonbox.failures import Failures
-    from moonbox.tools.function import Context
-    from moonbox.tools.hints import HintOptions
 
     P = ParamSpec("P", default=...)
     Q = ParamSpec("Q")

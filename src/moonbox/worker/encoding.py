@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import gc
 import re
+from collections.abc import Callable
 from itertools import chain
 from math import inf, isfinite, nan
 from time import thread_time
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, ValidationError, convert, json
 
 from moonbox.errors import LIMIT_NAMES, WorkerError
 from moonbox.worker.protocol import HEADER, SPENT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _AROUND = 8  # levels of the wire around a script's value
 _INTEGERS = 1 << 63  # a script has no integers beyond it

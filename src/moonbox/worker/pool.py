@@ -12,14 +12,13 @@ import msgspec
 
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
 from moonbox.threads import in_thread, own_thread
-from moonbox.worker.sources import check_layers
+from moonbox.worker.sources import WorkerSource, check_layers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from concurrent.futures import Future
 
     from moonbox.worker.link import Link
-    from moonbox.worker.sources import WorkerSource
 
 SPAWN_DELAY = 0.01
 """Seconds by which the end of a retired worker, and the start of a spare, are delayed."""

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.errors import WorkerError
@@ -24,8 +25,6 @@ from moonbox.worker.control import CpuClock, Notes, SocketControl, ZygoteControl
 from moonbox.worker.zygote import LENGTH, SPAWN
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from moonbox.worker.link import Link
 
 _START_SECONDS = 20.0

@@ -6,26 +6,21 @@ import errno
 import os
 import re
 import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from pathspec import GitIgnoreSpec
 
+from moonbox.closing import Closing
 from moonbox.config.reader import positive, settings_model
 from moonbox.errors import ConfigError, UsageError
 from moonbox.knowledge.extract.extractor import Extractor
-from moonbox.knowledge.extract.formats import Unreadable, kind_of
-from moonbox.knowledge.records import Failed, Item, KnowledgeError, Skipped, Total, Unchanged, time_or_none
+from moonbox.knowledge.extract.formats import Kind, Unreadable, kind_of
+from moonbox.knowledge.records import Failed, Item, KnowledgeError, Scanned, Skipped, Total, Unchanged, time_or_none
 from moonbox.suggest import unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from moonbox.knowledge.extract.formats import Kind
-    from moonbox.knowledge.records import Scanned
 
 OUTSIDE = "symbolic link to a target outside the folder, or to a missing one"
 LINKS = "symbolic link (follow_symlinks is off)"
@@ -217,7 +212,7 @@ class FileEntry:
     link: bool = False
 
 
-class Folder:
+class Folder(Closing):
     """A folder whose files are opened one path component after the other, never through a symbolic link.
 
     What a check sees is what is read: a file or folder that is exchanged for a link after the listing is not followed.
@@ -250,10 +245,7 @@ class Folder:
             return None
         return real.relative_to(self._root).as_posix() if real.is_relative_to(self._root) else None
 
-    def __enter__(self) -> Folder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         os.close(self._fd)
 
     def _list(self, prefix: str, fd: int, descends: Callable[[str], bool], depth: int) -> Iterator[FileEntry]:

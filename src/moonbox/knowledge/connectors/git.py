@@ -11,32 +11,18 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Self
 
+from moonbox.closing import Closing
 from moonbox.config.reader import positive, settings_model
-from moonbox.knowledge.connectors.filesystem import (
-    DOCUMENTS,
-    MAX_ENTRIES,
-    MAX_FILES,
-    Folder,
-    Globs,
-    check_address,
-    page_address,
-    printable,
-    read_item,
-)
+from moonbox.knowledge.connectors import filesystem
 from moonbox.knowledge.extract.extractor import Extractor
 from moonbox.knowledge.extract.formats import kind_of
-from moonbox.knowledge.records import Failed, KnowledgeError, Skipped, Total, Unchanged
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from moonbox.knowledge.records import Scanned
+from moonbox.knowledge.records import Failed, KnowledgeError, Scanned, Skipped, Total, Unchanged
 
 LINK = "120000"
 LFS = b"version https://git-lfs.github.com/spec/"
@@ -60,7 +46,7 @@ class Git:
     """The repository's root; a relative path is relative to the configuration file."""
     ref: str = "HEAD"
     """A branch, tag or commit."""
-    include: tuple[str, ...] = DOCUMENTS
+    include: tuple[str, ...] = filesystem.DOCUMENTS
     """Globs of the files to take, as in a .gitignore file; {a,b} is either."""
     exclude: tuple[str, ...] = ()
     """Globs of the files to leave out."""
@@ -72,8 +58,8 @@ class Git:
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path))
         positive("max_file_size", self.max_file_size)
-        check_address(self.url, "{path}", "{commit}")
-        Globs(self.include, self.exclude)
+        filesystem.check_address(self.url, "{path}", "{commit}")
+        filesystem.Globs(self.include, self.exclude)
 
     @property
     def version(self) -> str:
@@ -83,20 +69,20 @@ class Git:
     def scan(self, known: Mapping[str, str]) -> Iterator[Scanned]:
         """Raises KnowledgeError after the last item when a bound was reached, so that nothing is removed."""
         with Repository.opened(self.path, self.ref) as repository:
-            globs = Globs(self.include, self.exclude)
+            globs = filesystem.Globs(self.include, self.exclude)
             chosen, left_out = repository.files(globs, self.max_file_size)
             yield Total(len(chosen))
             yield from globs.missed()
             changed = []
             for blob in chosen:
                 if blob.mode == LINK:
-                    yield Skipped(printable(blob.path), "symbolic link")
+                    yield Skipped(filesystem.printable(blob.path), "symbolic link")
                 elif blob.size is None:
-                    yield Failed(printable(blob.path), "its content is missing from the repository")
+                    yield Failed(filesystem.printable(blob.path), "its content is missing from the repository")
                 elif blob.size > self.max_file_size:
-                    yield Skipped(printable(blob.path), f"larger than {self.max_file_size:,} bytes")
-                elif known.get(printable(blob.path)) == blob.oid:
-                    yield Unchanged(printable(blob.path))
+                    yield Skipped(filesystem.printable(blob.path), f"larger than {self.max_file_size:,} bytes")
+                elif known.get(filesystem.printable(blob.path)) == blob.oid:
+                    yield Unchanged(filesystem.printable(blob.path))
                 else:
                     changed.append(blob)
             if changed:
@@ -110,23 +96,21 @@ class Git:
             raise KnowledgeError(left_out)
 
     def _scanned(self, blob: Blob, blobs: Process, extractor: Extractor, change: Change, commit: str) -> Scanned:
-        source_id = printable(blob.path)
+        source_id = filesystem.printable(blob.path)
         try:
             data = blobs.read(blob.oid)
         except OSError as error:
             return Failed(source_id, f"cannot be read: {error}")
         if data.startswith(LFS):
             return Skipped(source_id, "stored in Git LFS")
-        address = page_address(self.url, blob.path, commit)
-        return read_item(
+        address = filesystem.page_address(self.url, blob.path, commit)
+        return filesystem.read_item(
             extractor, data, kind_of(blob.path), source_id, address, blob.oid, author=change.author, changed=change.when
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """A file of a commit."""
-
     path: str
     oid: str
     size: int | None
@@ -177,15 +161,15 @@ class Repository:
                 raise KnowledgeError(f"{path} is not a git repository") from None
             yield cls(path, ref, program, Path(name), objects)
 
-    def files(self, globs: Globs, max_file_size: int) -> tuple[list[Blob], str | None]:
+    def files(self, globs: filesystem.Globs, max_file_size: int) -> tuple[list[Blob], str | None]:
         """The chosen files without submodules, and what was left out where a bound was reached.
 
         Equal trees are stored once: a small repository can list any number of files.
         """
         bounds = {
-            "files": MAX_ENTRIES,
+            "files": filesystem.MAX_ENTRIES,
             "bytes of names": MAX_NAMES,
-            "documents": MAX_FILES,
+            "documents": filesystem.MAX_FILES,
             "bytes of documents": MAX_BYTES,
         }
         blobs: list[Blob] = []
@@ -284,14 +268,14 @@ def _substitute(path: Path, folder: Path) -> Path:
 
 
 def _content(path: Path) -> bytes:
-    with Folder(str(path.parent)) as folder:
+    with filesystem.Folder(str(path.parent)) as folder:
         data = folder.read(path.name, CHUNK)
     if data is None:
         raise ValueError(f"{path} is larger than {CHUNK:,} bytes")
     return data
 
 
-class Process:
+class Process(Closing):
     """A git process in a group of its own, which is killed at the end; reading from it has a deadline."""
 
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
@@ -352,10 +336,7 @@ class Process:
             return self._process.wait(QUERY_SECONDS) == 0
         return False
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.communicate()

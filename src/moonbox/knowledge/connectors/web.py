@@ -6,6 +6,7 @@ import json
 import re
 import threading
 from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from email.message import Message
 from email.utils import parsedate_to_datetime
@@ -21,15 +22,11 @@ from moonbox.errors import ConfigError, MoonboxError
 from moonbox.knowledge.connectors.filesystem import Globs, read_item
 from moonbox.knowledge.extract.extractor import Extractor
 from moonbox.knowledge.extract.formats import Unreadable, kind_of, kind_of_type
-from moonbox.knowledge.records import Failed, KnowledgeError, Skipped, Total, Unchanged
+from moonbox.knowledge.records import Failed, KnowledgeError, Scanned, Skipped, Total, Unchanged
 from moonbox.net.addresses import InvalidURL, NetError, parse_target
 from moonbox.net.client import Client, PublicAddresses, Request, Response, read_body
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from moonbox.knowledge.records import Scanned
-
     Fetch = Callable[[str, Mapping[str, str]], Response]
 
 MAX_SITEMAPS = 50

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from moonbox.closing import Closing
-from moonbox.knowledge.extract.formats import Extracted, Unreadable
+from moonbox.knowledge.extract.formats import Extracted, Kind, Unreadable
 from moonbox.worker.chores import ChoreFailed, Chores
-
-if TYPE_CHECKING:
-    from moonbox.knowledge.extract.formats import Kind
 
 SECONDS = 20.0
 MAX_ANSWER = 50_000_000

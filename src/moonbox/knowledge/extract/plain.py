@@ -7,18 +7,16 @@ import csv
 import io
 import re
 import tomllib
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree
 
 from moonbox.errors import UsageError
 from moonbox.knowledge.extract.formats import Extracted, Unreadable
 from moonbox.knowledge.records import time_or_none
 from moonbox.knowledge.text import clean, clean_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 SNIFFED = 8_192
 MAX_FRONT = 20_000

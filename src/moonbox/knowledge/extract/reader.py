@@ -12,30 +12,16 @@ import pkgutil
 import posixpath
 import re
 import zipfile
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
-from moonbox.knowledge.extract.formats import Extracted, Unreadable
-from moonbox.knowledge.extract.plain import (
-    CODECS,
-    bounded,
-    declared_charset,
-    decode,
-    read_csv,
-    read_markdown,
-    read_rst,
-    read_sitemap,
-    table,
-)
+from moonbox.knowledge.extract import plain
+from moonbox.knowledge.extract.formats import Extracted, Kind, Unreadable
 from moonbox.knowledge.text import clean_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from moonbox.knowledge.extract.formats import Kind
 
 MAX_PDF_PAGES = 3_000
 MOST_FILES = 5_000
@@ -44,7 +30,7 @@ _CONTAINER = "META-INF/container.xml"
 _HEADING = re.compile(r"(?:Heading|Title)(?: (\d))?$")
 # Nothing can be imported inside the jail, and codecs are imported when they are first asked for.
 _CODECS = (
-    *CODECS, "ascii", "charmap", "latin_1", "utf_8_sig", "utf_16", "utf_32", "utf_7", "unicode_escape",
+    *plain.CODECS, "ascii", "charmap", "latin_1", "utf_8_sig", "utf_16", "utf_32", "utf_7", "unicode_escape",
     "raw_unicode_escape", "cp437", "cp850", "cp866", "cp936", "cp950", "mac_roman", "mac_greek", "koi8_u", "idna",
     "iso8859_1", "iso8859_2", "iso8859_5", "iso8859_15", "gb2312", "gbk", "big5hkscs", "johab",
 )  # fmt: skip
@@ -71,7 +57,7 @@ def read_pdf(data: bytes) -> Extracted:
             raise Unreadable("the PDF is encrypted", expected=True)
         about: Any = reader.metadata or {}
         texts = (page.extract_text().strip() for page in reader.pages[:MAX_PDF_PAGES])
-        body = bounded(filter(None, texts), "\n\n")
+        body = plain.bounded(filter(None, texts), "\n\n")
     except PyPdfError as error:
         raise Unreadable(f"the PDF is damaged: {error}") from None
     if not body:
@@ -109,8 +95,8 @@ def _chore(read: Callable[..., Extracted], *, text: bool = False) -> Callable[..
     def chore(_: None, data: bytes, charset: str | None = None) -> dict[str, Any]:
         try:
             if read is read_html:
-                charset = charset or declared_charset(data)
-            return asdict(read(decode(data, charset) if text else data))
+                charset = charset or plain.declared_charset(data)
+            return asdict(read(plain.decode(data, charset) if text else data))
         except Unreadable as error:
             return asdict(Extracted("", error=str(error), expected=error.expected))
         except (MemoryError, RecursionError):
@@ -159,7 +145,7 @@ def read_docx(data: bytes) -> Extracted:
     import docx
 
     document = docx.Document(io.BytesIO(data))
-    return _described(document, bounded(_blocks(document), "\n\n"))
+    return _described(document, plain.bounded(_blocks(document), "\n\n"))
 
 
 def read_pptx(data: bytes) -> Extracted:
@@ -167,7 +153,7 @@ def read_pptx(data: bytes) -> Extracted:
     import pptx
 
     presentation = pptx.Presentation(io.BytesIO(data))
-    return _described(presentation, bounded(_slides(presentation), "\n\n"))
+    return _described(presentation, plain.bounded(_slides(presentation), "\n\n"))
 
 
 def read_xlsx(data: bytes) -> Extracted:
@@ -177,7 +163,9 @@ def read_xlsx(data: bytes) -> Extracted:
     book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
     parts = (part for sheet in book.worksheets for part in (f"## {clean_line(sheet.title)}", *_rows(sheet)))
     about = book.properties
-    return Extracted(bounded(parts), title=about.title or "", author=about.creator or None, updated_at=_time(about))
+    return Extracted(
+        plain.bounded(parts), title=about.title or "", author=about.creator or None, updated_at=_time(about)
+    )
 
 
 def read_epub(data: bytes) -> Extracted:
@@ -191,7 +179,7 @@ def read_epub(data: bytes) -> Extracted:
         names = {posixpath.join(posixpath.dirname(path), unquote(name)) for name in files.values()} & {*book.namelist()}
         chapters = (posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(name))) for name in order)
         kept = [name for name in chapters if name in names][:MOST_FILES]
-        body = bounded((read_html(book.read(name).decode("utf-8", "replace")).text for name in kept), "\n\n")
+        body = plain.bounded((read_html(book.read(name).decode("utf-8", "replace")).text for name in kept), "\n\n")
         said = {name: clean_line(root.findtext(f".//{{*}}metadata/{{*}}{name}") or "") for name in ("title", "creator")}
     return Extracted(body, title=said["title"], author=said["creator"] or None)
 
@@ -227,7 +215,7 @@ def _time(about: Any) -> str | None:
 def _blocks(document: Any) -> Iterator[str]:
     for block in document.iter_inner_content():
         if hasattr(block, "rows"):
-            yield "\n".join(table([cell.text for cell in row.cells] for row in block.rows))
+            yield "\n".join(plain.table([cell.text for cell in row.cells] for row in block.rows))
             continue
         text, style = block.text.strip(), (block.style.name if block.style is not None else "") or ""
         if text and (heading := _HEADING.match(style)):
@@ -256,12 +244,12 @@ def _shapes(shapes: Any, title: Any) -> Iterator[str]:
         ):
             yield shape.text_frame.text
         elif getattr(shape, "has_table", False):
-            yield "\n".join(table([cell.text for cell in row.cells] for row in shape.table.rows))
+            yield "\n".join(plain.table([cell.text for cell in row.cells] for row in shape.table.rows))
 
 
 def _rows(sheet: Any) -> Iterator[str]:
     sheet.reset_dimensions()  # what the file says of its size may be wrong
-    return table(sheet.iter_rows(values_only=True))
+    return plain.table(sheet.iter_rows(values_only=True))
 
 
 def _xml(book: zipfile.ZipFile, name: str) -> ElementTree.Element:
@@ -272,14 +260,14 @@ def _xml(book: zipfile.ZipFile, name: str) -> ElementTree.Element:
 
 CHORES: dict[str, Callable[..., Any]] = {
     "text": _chore(lambda text: Extracted(text, markdown=False), text=True),
-    "markdown": _chore(read_markdown, text=True),
-    "rst": _chore(read_rst, text=True),
-    "csv": _chore(read_csv, text=True),
+    "markdown": _chore(plain.read_markdown, text=True),
+    "rst": _chore(plain.read_rst, text=True),
+    "csv": _chore(plain.read_csv, text=True),
     "html": _chore(read_html, text=True),
     "pdf": _chore(read_pdf),
     "docx": _chore(read_docx),
     "pptx": _chore(read_pptx),
     "xlsx": _chore(read_xlsx),
     "epub": _chore(read_epub),
-    "sitemap": lambda _, body: read_sitemap(body),
+    "sitemap": lambda _, body: plain.read_sitemap(body),
 }

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection
 
 from moonbox.languages.language import RESERVED_WORDS, Language, Lexis, on_first_use
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
 
 _FEATURES = {"coroutines": ("coroutine",), "metatables": ("setmetatable", "getmetatable")}
 

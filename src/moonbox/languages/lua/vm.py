@@ -55,7 +55,7 @@ class LuaVM:
         self._max_memory = 0
         self._printed = 0
         self._max_output = 0
-        self._wire: Wire | None = None
+        self._wire: Wire = None  # type: ignore[assignment]  # connected before the first run
         self._limits: Mapping[str, Any] = {}
         self._native = self._opened(native, lua54.__file__)
         self.is_native = self._native is not None
@@ -194,7 +194,6 @@ class LuaVM:
     # What the prelude calls. None of these may raise: an exception would hand a Python object to the script.
 
     def _host_exchange(self, calls: bytes) -> Any:
-        assert self._wire is not None
         self._note_memory()
         self._runtime.set_max_memory(0)
         size = 0
@@ -221,7 +220,6 @@ class LuaVM:
             self._limit_memory(size)
 
     def _host_cancel(self, ids: bytes) -> None:
-        assert self._wire is not None
         try:
             self._wire.cancel(ids)
         except Exception:  # noqa: BLE001 - see above; the next exchange meets the same problem
@@ -229,7 +227,6 @@ class LuaVM:
 
     def _host_emit(self, text: bytes) -> int:
         """0 when it was printed whole, 1 when max_output is reached, -1 when the run must stop."""
-        assert self._wire is not None
         room = self._max_output - self._printed
         self._printed += len(text)
         try:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from moonbox.languages.facts import by_word
 from moonbox.languages.language import is_identifier
 from moonbox.languages.program import Vocabulary
 from moonbox.languages.tables import table
 from moonbox.suggest import did_you_mean, nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _BASE = (
     "assert error ipairs next pairs pcall print rawequal rawget rawlen rawset select tonumber tostring type xpcall "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 
-from moonbox.languages.python.encode import CannotLeave
+from moonbox.languages.python.encode import CannotLeave, Encoder
 from moonbox.languages.python.rewriting import parameter
 
 TYPE_CHECKING = False  # see worker/protocol.py: a worker starts without `typing`
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from moonbox.languages.engine import Wire
-    from moonbox.languages.python.encode import Encoder
 
 _PART = "\x1f"
 _MOST_UNDER_WAY = 1000  # the host refuses ten times as many at once

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import builtins
 import tomllib
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct, ValidationError, convert
 
@@ -20,9 +21,6 @@ from moonbox.languages.program import Vocabulary
 from moonbox.languages.python.language import PYTHON
 from moonbox.languages.python.rewriting import parameter
 from moonbox.suggest import did_you_mean, nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
 
 _MOST_FINDINGS = 20
 _OURS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import ValidationError, convert
@@ -13,8 +14,6 @@ from moonbox.languages.facts import unknown_tool
 from moonbox.languages.python.language import PYTHON
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import keyword
+from collections.abc import Callable
 from threading import Lock
-from typing import TYPE_CHECKING
 
 from moonbox.languages.language import Language, Lexis, on_first_use
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def _completeness() -> Callable[[str], bool]:

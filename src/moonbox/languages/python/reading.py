@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import ast
 import symtable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from moonbox.languages.python.rewriting import dotted, parsed, symbols
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _MOST = 5000  # of what is read
 _LONGEST = 200  # characters of a name
@@ -69,8 +67,6 @@ class _Reader(ast.NodeVisitor):
             column = len(line.encode()[: node.col_offset].decode("utf-8", "ignore")) + 1
             self.uses.append((what, node.lineno, column, bool(self._caught), *more))
 
-    # What Monty lacks
-
     def generic_visit(self, node: ast.AST) -> None:
         form = _NO_FORM.get(type(node))
         if form is not None and isinstance(node, (ast.expr, ast.stmt)):
@@ -122,8 +118,6 @@ class _Reader(ast.NodeVisitor):
                     "finding", member, f"methods cannot have decorators (@{what})", "use a plain method or a function"
                 )
         self.generic_visit(node)
-
-    # Names and calls
 
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load) and self._is_unset(node.id):

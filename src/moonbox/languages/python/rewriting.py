@@ -254,8 +254,6 @@ class _Rewriter(ast.NodeTransformer):
     def _is_builtin(self, function: ast.expr, word: str) -> bool:
         return isinstance(function, ast.Name) and function.id == word and word not in self._bound
 
-    # Statements
-
     def visit_Import(self, node: ast.Import | ast.ImportFrom) -> Any:
         origin = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
         if origin and (node.names[0].name == "*" or (origin != "tools" and origin not in self._ours)):
@@ -317,8 +315,6 @@ class _Rewriter(ast.NodeTransformer):
             isinstance(each, ast.Name) and each.id == "ToolError" for each in ast.walk(node)
         )
 
-    # Functions
-
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         if node.name not in self._handed:
             self._function(node, is_coroutine=False)
@@ -363,8 +359,6 @@ class _Rewriter(ast.NodeTransformer):
         new = self.generic_visit(node) if isinstance(node, (ast.Lambda, *_COMPREHENSIONS)) else self.visit(node)
         self._is_coroutine, self._is_inside = outer
         return new
-
-    # Expressions
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         if not isinstance(node.ctx, ast.Load) or self._is_tool(dotted(node)):

@@ -7,12 +7,10 @@ takes what can be converted.
 from __future__ import annotations
 
 import keyword
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from moonbox.languages.python.language import PYTHON
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 _HEAD = "from typing import Any, NotRequired, TypedDict\n\ndef __getattr__(name: str) -> Any: ..."  # it may have more

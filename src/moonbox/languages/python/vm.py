@@ -77,8 +77,6 @@ class MontyVM:
         self._script: Rewritten | None = None  # the latest
         self._step: Any = None  # what Monty has stopped at
 
-    # The host's requests
-
     def start(self, program: str) -> int:
         self._session = MontySession(self._monty, program)
         self._open()
@@ -161,8 +159,6 @@ class MontyVM:
         except self._monty.MontyError as problem:
             self._fail(report, problem)
         return report
-
-    # One run
 
     def run(self, source: bytes, number: int, seed: int) -> EngineReport:
         if self._session.ended:
@@ -317,8 +313,6 @@ class MontyVM:
         elif self._calls.refused and time.monotonic() - self._overflow > _TO_STOP_PRINTING:
             self._session.kill()
 
-    # How it ends
-
     def _report_types(self, report: EngineReport, problem: _WrongTypes) -> None:
         report.kind, report.extra = "syntax", json.dumps({"data": [{"types": problem.args[0]}]}).encode()
 
@@ -396,8 +390,6 @@ class MontyVM:
         with suppress(self._monty.MontyError, RuntimeError):
             self._feed("_0 = None", inputs=kept)
         return ("_" in kept) + 2 * (f"_{number}_printed" in kept)
-
-    # The session
 
     def _open(self) -> None:
         """Begin a new session, with the limits and the environment as they are."""

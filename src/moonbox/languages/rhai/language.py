@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection
 
 from moonbox.languages.language import Language, Lexis, on_first_use
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
 
 # The files of each folder, in the order in which they build on each other.
 PARSER = ("words", "lexer", "literals", "hints", "stream", "tree", "operands", "expressions", "statements")

@@ -7,17 +7,15 @@ to reach Python. Memory and instructions are bounded, so that no text can exhaus
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from lupa import lua54
 
 from moonbox.languages.program import Expression, Outline, Program
 from moonbox.languages.rhai.language import PARSER, RHAI, folder_source
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _LONGEST_QUOTE = 100
 _MOST_MEMORY = 64 * 2**20

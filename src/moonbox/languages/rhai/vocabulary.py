@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,6 @@ from moonbox.languages.tables import table
 from moonbox.suggest import did_you_mean, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from moonbox.errors import ScriptError
     from moonbox.languages.language import EngineError
     from moonbox.limits import Limits

@@ -13,6 +13,7 @@ import asyncio
 import contextvars
 import secrets
 import time
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,20 +23,16 @@ from moonbox.errors import Denied
 from moonbox.mcp.caller import CALLER, is_set_within
 from moonbox.mcp.server import results
 from moonbox.mcp.server.notifications import CallProgress, Relay
-from moonbox.mcp.server.sessions import owner_name
-from moonbox.runs.decisions import Decision
+from moonbox.mcp.server.sessions import McpClient, owner_name
+from moonbox.runs.decisions import Answer, Decision, ToolCall
 from moonbox.schema.learned import OWNER
 from moonbox.threads import on_loop
 from moonbox.wording import counted, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
     from moonbox.config.sections import ServeSettings
     from moonbox.mcp.caller import Response
-    from moonbox.mcp.server.sessions import McpClient
     from moonbox.runs.call_entry import CallEntry
-    from moonbox.runs.decisions import Answer, ToolCall
 
     DirectName = Callable[[str], str | None]
     Outcome = types.CallToolResult | types.InputRequiredResult

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -31,8 +32,6 @@ from moonbox.mcp.server.sessions import McpClient
 from moonbox.threads import in_thread, unbroken
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
-
     from mcp.server import Server
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 

@@ -11,6 +11,7 @@ import math
 import secrets
 import time
 from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,8 +21,6 @@ from msgspec import msgpack
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-
     from moonbox.cluster.membership import Membership
     from moonbox.cluster.ray_messages import CallActor
     from moonbox.config.sections import ServeSettings

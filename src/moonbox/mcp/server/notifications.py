@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,6 @@ from moonbox.threads import soon
 from moonbox.wording import counted, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator
-
     from mcp.server.session import ServerSession
     from mcp.shared.subscriptions import ServerEvent
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +14,7 @@ from mcp import MCPError
 from pydantic import BaseModel
 
 from moonbox.audit.query import RunSummary
-from moonbox.audit.sinks import MemorySink
+from moonbox.audit.sinks import MemorySink, Trail
 from moonbox.errors import AuditError, ToolError, UsageError
 from moonbox.mcp.caller import CALLER
 from moonbox.mcp.server.call import OpenCall
@@ -23,8 +24,6 @@ from moonbox.threads import in_thread
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
     from mcp.server.context import ServerRequestContext
 
     from moonbox.config.sections import ServeSettings
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     Request = ServerRequestContext[Any, Any]
     Page = types.PaginatedRequestParams | None
     from moonbox.audit.records import Run
-    from moonbox.audit.sinks import Trail
 
 P = TypeVar("P", bound=BaseModel)
 T = TypeVar("T")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
@@ -12,23 +13,19 @@ from mcp.shared.message import ServerMessageMetadata
 from pydantic import ValidationError
 
 from moonbox.errors import Denied
-from moonbox.mcp.server.sessions import META_KEY, STATE
-from moonbox.runs.decisions import Answer, Decision, about_script
+from moonbox.mcp.server.sessions import META_KEY, STATE, ClientConversation, McpClient
+from moonbox.runs.decisions import Answer, Decision, ToolCall, about_script
 from moonbox.tools.signature import first_sentence
 from moonbox.values import to_jsonable
 from moonbox.wording import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from moonbox.audit.records import Run
     from moonbox.codemode.mode import Reply
     from moonbox.durable.recorded import PendingCall
     from moonbox.mcp.caller import Response
     from moonbox.mcp.server.call import OpenCall
-    from moonbox.mcp.server.sessions import ClientConversation, McpClient
     from moonbox.media import Media
-    from moonbox.runs.decisions import ToolCall
 
 
 _CODE_RESULT: dict[str, Any] = {

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -31,8 +32,6 @@ from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.threads import in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.models import InitializationOptions
 

@@ -9,6 +9,7 @@ import json
 import logging
 import secrets
 import time
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -17,7 +18,7 @@ from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken, principal_components
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from moonbox.config.sections import check_url
+from moonbox.config.sections import OAuthSettings, ServeSettings, check_url
 from moonbox.net.addresses import NetError, parse_target
 from moonbox.net.client import Client, PublicAddresses, Request
 from moonbox.runs.options import digest, label_text
@@ -25,12 +26,8 @@ from moonbox.schema.learned import LOCAL
 from moonbox.threads import in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Container
-
     from mcp.server.context import ServerRequestContext
     from mcp.server.session import ServerSession
-
-    from moonbox.config.sections import OAuthSettings, ServeSettings
 
 
 LOG_LEVELS: tuple[str, ...] = get_args(types.LoggingLevel)

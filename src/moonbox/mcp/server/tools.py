@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -12,24 +13,20 @@ import mcp_types as types
 from mcp.shared.inbound import x_mcp_header_map
 
 from moonbox.codemode.definitions import Definition, from_tool, portable_value, provider_names
-from moonbox.codemode.mode import Reply
+from moonbox.codemode.mode import CodeMode, Reply
 from moonbox.codemode.sessions import TooManySessions
 from moonbox.errors import InDoubt, MoonboxError, UsageError
 from moonbox.mcp.server.limits import ClusterQuotas, Quotas, Shares, TooMany
 from moonbox.mcp.server.results import code_result, direct_result, error_result, in_doubt, script_result, wait_tool
-from moonbox.mcp.server.sessions import META_KEY, STATE, ClientConversation, conversation_of, owner_of
+from moonbox.mcp.server.sessions import META_KEY, STATE, ClientConversation, McpClient, conversation_of, owner_of
 from moonbox.mcp.upstreams.tools import annotations_of, definition_of
 from moonbox.runs.options import CONVERSATION
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-
     from moonbox.audit.records import Run
-    from moonbox.codemode.mode import CodeMode
     from moonbox.config.sections import ServeSettings
     from moonbox.mcp.server.call import OpenCall
     from moonbox.mcp.server.calls import OpenCalls
-    from moonbox.mcp.server.sessions import McpClient
     from moonbox.sandbox.repl import Repl
     from moonbox.tools.tool import Tool
 

@@ -7,6 +7,7 @@ import math
 import re
 import secrets
 from collections import deque
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
@@ -18,18 +19,15 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import AnyHttpUrl
 from starlette.middleware.authentication import AuthenticationMiddleware
-from starlette.routing import Route, Router
+from starlette.routing import BaseRoute, Route, Router
 
 from moonbox.mcp.server.limits import RequestRate, TooMany
 from moonbox.mcp.server.sessions import Verifier, configured_tokens, current_owner, owner_named, share_of
 from moonbox.net import guard
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-
     from mcp.server.streamable_http import EventCallback, EventId, StreamableHTTPServerTransport, StreamId
     from mcp_types.jsonrpc import JSONRPCMessage
-    from starlette.routing import BaseRoute
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from moonbox.config.sections import ServeSettings

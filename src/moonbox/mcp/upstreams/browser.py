@@ -8,6 +8,7 @@ import html
 import logging
 import secrets
 import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
@@ -17,20 +18,17 @@ from mcp.shared.auth import AuthorizationCodeResult
 from moonbox.errors import ToolError, UsageError
 from moonbox.mcp.caller import CALLER, Callbacks, ClientFeatures
 from moonbox.mcp.upstreams.connection import connect, make_transport
-from moonbox.mcp.upstreams.login import LoginRequired, Person, make_auth
+from moonbox.mcp.upstreams.login import Login, LoginRequired, LoginStore, Person, make_auth
 from moonbox.mcp.upstreams.status import describe
 from moonbox.runs.record import CLOCK
 from moonbox.threads import in_thread, own_thread
 from moonbox.wording import visible
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
     from mcp.client.auth import OAuthClientProvider
 
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.server.call import OpenCall
-    from moonbox.mcp.upstreams.login import Login, LoginStore
 
 log = logging.getLogger("moonbox.mcp")
 

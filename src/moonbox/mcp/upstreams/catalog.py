@@ -13,12 +13,13 @@ import contextlib
 import logging
 import os
 import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import mcp_types as types
-from mcp import MCPError
+from mcp import ClientSession, MCPError
 from mcp.shared.uri_template import UriTemplate
 from pydantic import TypeAdapter
 
@@ -33,10 +34,6 @@ from moonbox.threads import unbroken
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-
-    from mcp import ClientSession
-
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.upstreams.connection import Connection
     from moonbox.mcp.upstreams.upstream import Upstream

@@ -8,6 +8,7 @@ import contextvars
 import functools
 import statistics
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import mcp_types as types
@@ -22,24 +23,20 @@ from pydantic import BaseModel, ValidationError
 from moonbox._version import __version__
 from moonbox.errors import ToolError
 from moonbox.mcp.caller import Callbacks, ClientFeatures, sdk_callbacks
-from moonbox.mcp.upstreams.catalog import all_pages, list_offers
+from moonbox.mcp.upstreams.catalog import Offers, all_pages, list_offers
 from moonbox.mcp.upstreams.login import LoginRequired
 from moonbox.mcp.upstreams.status import ConnectionLost, is_lost, start_failure
 from moonbox.mcp.upstreams.tools import MAX_TOOLS, convert_tools
-from moonbox.mcp.upstreams.transport import ServerProcess
+from moonbox.mcp.upstreams.transport import ServerProcess, Transport
 from moonbox.mcp.upstreams.web import WebServer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
     import httpx2
     from mcp.client._transport import TransportStreams
     from mcp.shared.dispatcher import ProgressFnT
 
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.caller import Answer, Log
-    from moonbox.mcp.upstreams.catalog import Offers
-    from moonbox.mcp.upstreams.transport import Transport
 
 T = TypeVar("T", bound=BaseModel)
 Questions = types.InputRequiredResult

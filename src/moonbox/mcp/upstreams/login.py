@@ -23,7 +23,7 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 from moonbox._version import __version__
 from moonbox.audit.chain import json_object
 from moonbox.audit.sinks import default_path
-from moonbox.config.mcp import LoginSettings
+from moonbox.config.mcp import LoginSettings, ServerSettings
 from moonbox.files import write_private_file
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     import httpx2
     from mcp.client.auth.oauth2 import OAuthContext
     from mcp.shared.auth import AuthorizationCodeResult
-
-    from moonbox.config.mcp import ServerSettings
 
 
 M = TypeVar("M", bound=BaseModel)

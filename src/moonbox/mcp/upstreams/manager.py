@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.errors import ClosedError, ToolError, UsageError
 from moonbox.mcp.caller import CALLER, ClientFeatures, OwnedMedia
-from moonbox.mcp.upstreams.catalog import NAMESPACE, Directory
-from moonbox.mcp.upstreams.status import Timing
+from moonbox.mcp.upstreams.catalog import NAMESPACE, Directory, ToolCache
+from moonbox.mcp.upstreams.status import Status, Timing
 from moonbox.mcp.upstreams.tools import result_value
 from moonbox.mcp.upstreams.upstream import Upstream
 from moonbox.secrets import SecretRedactor
@@ -21,15 +22,11 @@ from moonbox.threads import LoopThread, on_loop, soon, unbroken, wait_on_loop
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-
     import mcp_types as types
     from mcp import MCPError
 
     from moonbox.config.mcp import ServerSettings
-    from moonbox.mcp.upstreams.catalog import ToolCache
     from moonbox.mcp.upstreams.login import LoginStore
-    from moonbox.mcp.upstreams.status import Status
 
 _CLOSE_SECONDS = 15.0
 

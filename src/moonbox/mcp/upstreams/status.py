@@ -16,12 +16,11 @@ from mcp import MCPError
 from mcp.client.auth import OAuthFlowError
 
 from moonbox.errors import ArgumentError, ToolError, UsageError
-from moonbox.mcp.upstreams.login import LoginRequired
+from moonbox.mcp.upstreams.login import Login, LoginRequired
 from moonbox.tools.results import code_of_status, scrub
 from moonbox.wording import visible
 
 if TYPE_CHECKING:
-    from moonbox.mcp.upstreams.login import Login
     from moonbox.mcp.upstreams.transport import Transport
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,6 @@ from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.upstreams.manager import Upstreams
 

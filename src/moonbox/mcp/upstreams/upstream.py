@@ -15,6 +15,7 @@ import contextvars
 import logging
 import random
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -39,19 +40,16 @@ from moonbox.mcp.upstreams.status import (
     start_failure,
     unavailable,
 )
-from moonbox.mcp.upstreams.tools import UNAVAILABLE
+from moonbox.mcp.upstreams.tools import UNAVAILABLE, ConvertedTools
 from moonbox.threads import in_thread, own_thread
 from moonbox.tools.hints import Hints
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from mcp import MCPError
 
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.server.call import OpenCall
     from moonbox.mcp.upstreams.manager import Upstreams
-    from moonbox.mcp.upstreams.tools import ConvertedTools
     from moonbox.mcp.upstreams.transport import Transport
 
 log = logging.getLogger("moonbox.mcp")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,6 @@ from moonbox.net.client import PublicAddresses, is_compressed
 from moonbox.threads import in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
     from mcp.client._transport import TransportStreams
 
     from moonbox.config.mcp import ServerSettings

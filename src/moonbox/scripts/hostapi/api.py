@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
-from moonbox.audit.records import changed
+from moonbox.audit.records import Run, changed
 from moonbox.closing import Closing
 from moonbox.errors import Denied, MissingExtra, ToolError
 from moonbox.scripts.hostapi import crypto, csv, encoding, fs, http, log, regex, secrets
 from moonbox.scripts.hostapi import time as time_functions
-from moonbox.scripts.hostapi.functions import Host, HostFunction
+from moonbox.scripts.hostapi.functions import Host, HostFunction, HostModule
 from moonbox.scripts.hostapi.grants import Grants
 from moonbox.suggest import unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from moonbox.audit.records import Run
-    from moonbox.scripts.hostapi.functions import HostModule
 
 MODULES: tuple[HostModule, ...] = (http, fs, secrets, log, time_functions, encoding, csv, crypto, regex)
 """The built-in host modules, in the order in which they are documented."""

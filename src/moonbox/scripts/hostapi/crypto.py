@@ -6,13 +6,11 @@ import base64
 import hashlib
 import hmac
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, Wrong, options, type_word
 from moonbox.scripts.hostapi.secrets import is_handle
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _OPTIONS = options(
     Parameter(

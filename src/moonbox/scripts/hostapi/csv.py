@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError
@@ -13,8 +14,6 @@ from moonbox.scripts.hostapi.grants import excerpt
 from moonbox.values import text_or_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from moonbox.scripts.hostapi.functions import HostLimits
 
 _ENCODINGS = ("utf-8", "latin-1", "windows-1252", "utf-16")

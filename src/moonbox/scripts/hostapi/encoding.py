@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 from urllib.parse import parse_qs, quote, unquote_to_bytes, urlencode
 
 from moonbox.errors import ToolError
 from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, Wrong, options
 from moonbox.scripts.hostapi.grants import excerpt
 from moonbox.values import text_or_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _MAX_PARAMS = 10_000
 # As RFC 3986 splits a URI, in its appendix B.

@@ -8,18 +8,16 @@ import os
 import stat
 import sys
 import threading
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moonbox.audit.sinks import default_path
 from moonbox.errors import ArgumentError, Denied, ToolError
 from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, options
 from moonbox.scripts.hostapi.paths import FOLDER, Folders, GrantedPath, refuse_special, translated
 from moonbox.values import text_or_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _LAST_OFFSET = 2**62
 _PATH = Parameter("path", "data", 'such as "data/notes.txt", relative to the configuration file', required=True)
@@ -254,8 +252,10 @@ class Protected:
         if name.casefold() in CONFIG_NAMES:
             raise _refusal(text, "it is a configuration of moonbox")
         target = real / name
-        if target.suffix.lower() in _IMPORTABLE and (_is_import_folder(real) or str(target) in _loaded()):
-            raise _refusal(text, "Python would import it")
+        if target.suffix.lower() in _IMPORTABLE:
+            folders = {os.path.realpath(entry) for entry in sys.path if isinstance(entry, str)}
+            if str(real) in folders or str(target) in _loaded():
+                raise _refusal(text, "Python would import it")
         around = {_identity(place) for place in (real, *real.parents)} - {None}
         for path in self._spellings():
             # The entry itself, something in it, or a folder on the way to it.
@@ -302,10 +302,6 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return info.st_dev, info.st_ino
-
-
-def _is_import_folder(folder: Path) -> bool:
-    return any(Path(os.path.realpath(entry)) == folder for entry in sys.path if isinstance(entry, str))
 
 
 def _loaded() -> set[str]:

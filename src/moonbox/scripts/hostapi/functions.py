@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from moonbox._version import __version__
 from moonbox.errors import ArgumentError, Denied
-from moonbox.scripts.hostapi.grants import excerpt
+from moonbox.scripts.hostapi.grants import Grants, excerpt
 from moonbox.secrets import SecretRedactor
 from moonbox.suggest import unknown
 from moonbox.values import INT64_MAX, INT64_MIN
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from moonbox.net.addresses import Resolver
-    from moonbox.scripts.hostapi.grants import Grants
     from moonbox.scripts.hostapi.secrets import SecretStore
 
 MB = 1_000_000

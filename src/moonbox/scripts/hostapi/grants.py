@@ -80,9 +80,7 @@ class HostPattern:
         return self.network is not None and self._allows_port(port) and address in self.network
 
     def _allows_port(self, port: int) -> bool:
-        if self.port is None:
-            return port in _USUAL_PORTS
-        return self.port in (_ANY_PORT, port)
+        return port in _USUAL_PORTS if self.port is None else self.port in (_ANY_PORT, port)
 
 
 def grant_text(host: str, port: int) -> str:
@@ -174,7 +172,10 @@ class Grants:
     ) -> Grants:
         """Grants from the keys of a configuration section; wrong types raise ConfigError."""
         given = {key: _strings(key, mapping.get(key, ())) for key in ("http", "env", "read", "write")}
-        secrets = _secrets(mapping.get("secrets", ()))
+        wanted = mapping.get("secrets", ())
+        if not isinstance(wanted, Mapping):
+            wanted = dict.fromkeys(_strings("secrets", wanted), ())
+        secrets = tuple(_secret(name, how) for name, how in wanted.items())
         return cls(**given, secrets=secrets, base=str(base_dir), protected=tuple(protected))
 
     @property
@@ -191,10 +192,8 @@ class Grants:
 
     def secret(self, name: str) -> SecretGrant | None:
         """How this variable may be used as a secret, if at all."""
-        for secret in self.secrets:
-            if secret.name == name:
-                return secret
-        return SecretGrant(name) if name in self.env else None
+        usable = (*self.secrets, *(SecretGrant(name) for name in self.env))
+        return next((secret for secret in usable if secret.name == name), None)
 
 
 def _check_variable(name: str) -> None:
@@ -219,12 +218,6 @@ def _strings(key: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, Sequence) or not all(isinstance(item, str) for item in value):
         raise ConfigError(f"{key} must be an array of strings, not {value!r}")
     return tuple(value)
-
-
-def _secrets(value: Any) -> tuple[SecretGrant, ...]:
-    if isinstance(value, Mapping):
-        return tuple(_secret(name, how) for name, how in value.items())
-    return tuple(SecretGrant(name) for name in _strings("secrets", value))
 
 
 def _secret(name: str, how: Any) -> SecretGrant:

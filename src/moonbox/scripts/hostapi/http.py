@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, Denied, MoonboxError, ToolError
-from moonbox.net.addresses import InvalidURL, NetError, parse_target, why_refused
-from moonbox.net.client import HEADER_NAME, ByteBudget, Client, Request, header_value, parse_json
+from moonbox.net.addresses import Address, InvalidURL, NetError, Target, parse_target, why_refused
+from moonbox.net.client import HEADER_NAME, ByteBudget, Client, Request, Response, header_value, parse_json
 from moonbox.scripts.hostapi.encoding import encode_query
 from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, options, scalar_text, type_word
 from moonbox.scripts.hostapi.grants import excerpt, grant_text
@@ -18,11 +19,6 @@ from moonbox.scripts.hostapi.secrets import contains_handle, is_handle
 from moonbox.values import text_or_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from moonbox.net.addresses import Address, Target
-    from moonbox.net.client import Response
-
     _Reveal = Callable[[dict[str, Any], str], str]
     """The value of a secret, by its handle, for one place of a request."""
 
@@ -83,8 +79,6 @@ def _options(host: Host) -> tuple[Parameter, ...]:
 
 
 class _Requests:
-    """The requests of one HostApi."""
-
     def __init__(self, host: Host) -> None:
         self._host = host
         self._policy = _GrantedHosts(host)

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +18,6 @@ from typing import TYPE_CHECKING
 from moonbox.errors import ArgumentError, Denied, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from moonbox.scripts.hostapi.functions import Host
 
 _MAX_LINKS = 40
@@ -87,7 +86,8 @@ class Folders:
     def opened(self, path: GrantedPath, inside: str, flags: int = _ANY, mode: int = 0) -> Iterator[int]:
         """An open file or folder inside the path's root; OSErrors become ToolErrors that name the path."""
         with translated(path), self._root(path) as root:
-            fd = _open(root, inside, flags, mode)
+            with contextlib.closing(_Walk(root)) as walk:
+                fd = walk.open(inside.split("/"), flags | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
             try:
                 yield fd
             finally:
@@ -143,12 +143,6 @@ class Escape(OSError):
     """The path leads out of the folder."""
 
 
-def _open(root: int, path: str, flags: int, mode: int) -> int:
-    """Open a relative path without ".." beneath the open folder `root`; raises Escape or another OSError."""
-    with contextlib.closing(_Walk(root)) as walk:
-        return walk.open(path.split("/"), flags | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
-
-
 class _Walk:
     """The open folders from the root to the path."""
 
@@ -157,11 +151,14 @@ class _Walk:
         self._links = 0
 
     def open(self, parts: list[str], flags: int, mode: int) -> int:
+        """Open a relative path beneath the root; raises Escape or another OSError."""
         todo = [part for part in reversed(parts) if part not in ("", ".")]
         while todo:
             part = todo.pop()
             if part == "..":
-                self._leave(part)
+                if len(self._folders) == 1:
+                    raise Escape(errno.EXDEV, "outside the granted folder", part)
+                os.close(self._folders.pop())
                 continue
             link = self._link(part)
             if link is not None:
@@ -184,11 +181,6 @@ class _Walk:
             os.close(fd)
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part)
         return fd
-
-    def _leave(self, part: str) -> None:
-        if len(self._folders) == 1:
-            raise Escape(errno.EXDEV, "outside the granted folder", part)
-        os.close(self._folders.pop())
 
     def _link(self, part: str) -> str | None:
         """What the link of this name says, or None when there is no such link."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from moonbox.errors import MissingExtra, ToolError
 from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, Wrong, options
 from moonbox.scripts.hostapi.grants import excerpt
 from moonbox.values import text_or_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _MAX_COMPILED = 2 * 1024 * 1024
 _KEPT = 16

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from moonbox.errors import ArgumentError, Denied, ToolError
-from moonbox.net.addresses import why_refused
+from moonbox.net.addresses import Target, why_refused
 from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, Wrong
-from moonbox.scripts.hostapi.grants import grant_text
+from moonbox.scripts.hostapi.grants import SecretGrant, grant_text
 from moonbox.secrets import MIN_SECRET
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from moonbox.net.addresses import Target
-    from moonbox.scripts.hostapi.grants import SecretGrant
 
 HANDLE_KEY = "$secret"
 

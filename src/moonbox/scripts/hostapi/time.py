@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from moonbox.errors import ToolError
 from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, Wrong
 from moonbox.scripts.hostapi.grants import excerpt
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _MAX_TEXT = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -7,8 +7,8 @@ import sys
 from functools import partial
 
 from moonbox.worker.jail import landlock, namespaces, process, rlimits, seccomp
-from moonbox.worker.jail.layers import Plan, Unavailable, attempt, plan
-from moonbox.worker.jail.libc import load_libc
+from moonbox.worker.jail.layers import Layer, Plan, Unavailable, attempt, plan
+from moonbox.worker.jail.libc import Libc, load_libc
 from moonbox.worker.jail.policy import ALLOWED, BESIDE_A_PROGRAM, CHECKED, end_of
 
 TYPE_CHECKING = False  # see layers.py
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from moonbox.worker.jail.grants import JailGrants
-    from moonbox.worker.jail.layers import Layer
-    from moonbox.worker.jail.libc import Libc
 
     Made = TypeVar("Made")
 

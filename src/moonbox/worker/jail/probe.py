@@ -7,19 +7,16 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from moonbox.worker.jail.config import LAYERS, OF_THE_ZYGOTE, JailConfig, PreparedJail
 from moonbox.worker.jail.layers import Layer, Plan, attempt, enforce
 from moonbox.worker.jail.libc import load_libc
 from moonbox.worker.jail.process import describe_exit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 MIB = 1024 * 1024
 MEMORY, SLACK, CPU_SECONDS = 32 * MIB, 64 * MIB, 60

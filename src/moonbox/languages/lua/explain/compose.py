@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from moonbox.errors import ERROR_KINDS, LIMIT_NAMES, ErrorKind, Frame, ScriptError, is_denial
+from moonbox.errors import ERROR_KINDS, LIMIT_NAMES, ErrorKind, Frame, LimitName, ScriptError, is_denial
 from moonbox.languages import program as p
 from moonbox.languages.explanations import (
     LONGEST_MESSAGE,
@@ -25,9 +26,6 @@ from moonbox.languages.lua.syntax.listing import Listing
 from moonbox.languages.lua.vocabulary import lua_vocabulary, tool_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from moonbox.errors import LimitName
     from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 
@@ -214,9 +212,6 @@ def _called_at_once(listing: Listing, line: int | None) -> bool:
     return False
 
 
-# Where it happened: from the message's prefix, the frames or the source
-
-
 def split_prefix(message: str, current: str) -> tuple[str, list[tuple[str, int]]]:
     """The message without the places that Lua puts in front, and those places."""
     locations: list[tuple[str, int]] = []
@@ -300,9 +295,6 @@ def _names(error: EngineError, message_text: str) -> tuple[str, ...]:
         return ()
     full = match["bad"] or match["for"] or match["named"]
     return _ALIASES.get(full, (full.rpartition(".")[2],))
-
-
-# The traceback
 
 
 def frames_of(frames: Sequence[tuple[str, int, str]], listings: Mapping[str, Listing]) -> tuple[Frame, ...]:

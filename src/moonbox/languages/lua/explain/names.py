@@ -184,9 +184,6 @@ def _method(value: ScriptValue) -> str | None:
     return f"there is no method {value.name}; {advice}" if advice else None
 
 
-# Values that are nil or null
-
-
 def nil_name(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     """Something named that is nil: unknown globals, tools, wrong ways to a length or to an element."""
     match failure.complaint.role:

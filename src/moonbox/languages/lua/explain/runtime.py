@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from moonbox.languages import program as p
@@ -12,8 +13,6 @@ from moonbox.languages.lua.explain.slips import LONGEST_LINE, is_lua, with_line
 from moonbox.languages.lua.vocabulary import BASE, LIBRARIES, lua_vocabulary, message_hint, tool_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from moonbox.languages.lua.explain.values import RuntimeFailure
 
 _FEW = 8
@@ -153,9 +152,6 @@ def _refused(failure: RuntimeFailure) -> str | None:
     return hint.format(value=text) if hint is not None and text is not None else None
 
 
-# The messages of operators and of the library, each by its pattern
-
-
 def _of_message(failure: RuntimeFailure) -> str | None:
     """What to write instead; None where nothing is known for sure."""
     for pattern, handler in _RULES:
@@ -163,9 +159,6 @@ def _of_message(failure: RuntimeFailure) -> str | None:
         if match is not None and (hint := handler(failure, *match.groups())) is not None:
             return hint
     return message_hint(failure.message)
-
-
-# Operators
 
 
 def _added_text(failure: RuntimeFailure) -> str | None:
@@ -198,9 +191,6 @@ def _compared_with_literal(failure: RuntimeFailure) -> str:
         case [p.Operation(left=p.Name() | p.Field() | p.Index() as left, right=p.Constant(value=int() | float()))]:
             return failure.listing.text_of(left).replace("…", "")
     return ""
-
-
-# What functions are given
 
 
 def _bad_argument(failure: RuntimeFailure, number: str, function: str, wanted: str, got: str) -> str | None:
@@ -250,9 +240,6 @@ def _returned_function(failure: RuntimeFailure) -> str | None:
         case (p.Return(values=(p.Name(name=name),)),):
             return f"{name} is a function; to return its result write: return {name}()"
     return None
-
-
-# What lists and strings do not have
 
 
 def _no_such_field(failure: RuntimeFailure, kind: str, name: str) -> str:

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from moonbox.languages.lua.syntax.lexer import tokenize
-from moonbox.languages.lua.syntax.parser import parse
+from moonbox.languages.lua.syntax.lexer import Token, tokenize
+from moonbox.languages.lua.syntax.parser import SyntaxFailure, parse
 from moonbox.languages.lua.vocabulary import equivalents
 from moonbox.languages.tables import table
 
 if TYPE_CHECKING:
-    from moonbox.languages.lua.syntax.lexer import Token
     from moonbox.languages.lua.syntax.listing import Listing
-    from moonbox.languages.lua.syntax.parser import SyntaxFailure
 
 LONGEST_LINE = 120
 _MARK = "¦"

@@ -7,14 +7,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from moonbox.languages.lua.explain.slips import Advice, corrected, find_slip, is_lua, with_line
-from moonbox.languages.lua.syntax.parser import expressions_end, parse
+from moonbox.languages.lua.syntax.parser import SyntaxFailure, expressions_end, parse
 from moonbox.languages.lua.vocabulary import message_hint
 from moonbox.suggest import nearest
 
 if TYPE_CHECKING:
     from moonbox.languages.lua.syntax.lexer import Token
     from moonbox.languages.lua.syntax.listing import Listing
-    from moonbox.languages.lua.syntax.parser import SyntaxFailure
 
 _LONGEST_NEAR = 60
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
@@ -103,9 +102,6 @@ def _trusted(listing: Listing, failure: SyntaxFailure) -> bool:
     is_letter = failure.token.kind == "foreign" and not failure.token.text.isascii()
     rest = listing.tokens[failure.index :]
     return not is_letter and all(word.kind != "bad" and word.text not in ("`", "#", "//") for word in rest)
-
-
-# Blocks, brackets and statements that do not end where they should
 
 
 def _structure(listing: Listing, failure: SyntaxFailure) -> Advice | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -12,8 +13,6 @@ from moonbox.languages import program as p
 from moonbox.languages.lua.syntax.parser import expressions_end
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
     from moonbox.languages.lua.syntax.listing import Listing
 
 Named: TypeAlias = p.Name | p.Field | p.Index | p.Method

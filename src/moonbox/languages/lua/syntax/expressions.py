@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from moonbox.languages import program as p
-from moonbox.languages.lua.syntax.lexer import number_value, string_value
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from moonbox.languages.lua.syntax.lexer import Token
+from moonbox.languages.lua.syntax.lexer import Token, number_value, string_value
 
 _DEEPEST = 60  # levels of nesting; each costs a few Python frames
 _PRECEDENCE = {
@@ -53,8 +48,6 @@ class ExpressionParser:
     def function_value(self) -> p.Function:
         """A function as a value, from `function` on."""
         raise NotImplementedError
-
-    # Moving over the tokens
 
     @property
     def token(self) -> Token:
@@ -109,8 +102,6 @@ class ExpressionParser:
     def fill(self, name: str) -> None:
         """The variable gets an element under a key that only the run knows."""
         self.filled[name] = self.filled.get(name, 0) + 1
-
-    # Expressions
 
     def expressions(self) -> tuple[p.Expression, ...]:
         """A list of at least one."""

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from moonbox.languages.lua.syntax.lexer import Token, tokenize
 from moonbox.languages.lua.syntax.parser import Parsed, parse
 from moonbox.languages.program import Expression, Node, Outline, Program, children, inside
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 MOST_READ = 64_000
 MOST_WORDS = 12_000

@@ -6,6 +6,7 @@ It follows the reference parser step by step, so that its verdict names the same
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -14,8 +15,6 @@ from moonbox.languages import program as p
 from moonbox.languages.lua.syntax.expressions import ExpressionParser, NotLua, TooDeep
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from moonbox.languages.lua.syntax.lexer import Token
 
 _BLOCK_END = frozenset({"else", "elseif", "end", "until"})
