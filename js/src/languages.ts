@@ -1,5 +1,6 @@
 /** The languages of scripts: their Lua files and words, taken from the Python package when this one was built. */
 
+import { SHORT, Texts as PythonTexts } from "#python/languages/language.js";
 import { UsageError } from "./errors.js";
 import type { LimitFields } from "./limits.js";
 import { camelCase } from "./json.js";
@@ -45,6 +46,10 @@ export interface Texts {
   reserved: string;
   taken: string;
   kept: string;
+  /** The alias without words that cannot name a tool. */
+  identifiers(alias: string): string;
+  /** A tool's name as scripts write it behind `tools`, or alone where there is no such table. */
+  written(alias: string): string;
 }
 
 export interface Language {
@@ -94,7 +99,13 @@ export const discoveryBudget = bundle.discovery;
 export const functionDocs = bundle.functions;
 export const tables = bundle.tables;
 export const openedBy = bundle.opened;
-export const LANGUAGES = bundle.languages;
+export const LANGUAGES: Record<string, Language> = Object.fromEntries(
+  Object.entries(bundle.languages).map(([name, each]) => {
+    const given = each.texts as unknown as Record<string, unknown>;
+    const texts = new PythonTexts(...PythonTexts.fields.map((field: string) => (field === "types" ? SHORT : given[field])));
+    return [name, { ...each, texts }];
+  }),
+);
 
 /** Lua's wasm module, whose memory has the prelude; without shared memory another, which can be suspended. Loaded when a worker is wanted. */
 export async function wasm(isShared: boolean): Promise<Uint8Array<ArrayBuffer>> {
@@ -133,17 +144,4 @@ export function filled(text: string, fields: Record<string, string | number>): s
   return text.replace(/\{\{|\}\}|\{(\w+)\}/g, (whole, name: string | undefined) =>
     name === undefined ? whole[0]! : String(fields[name] ?? whole),
   );
-}
-
-/** The alias without words that cannot name a tool. */
-export function identifiers(texts: Texts, alias: string): string {
-  const reserved = texts.reserved.split(/\s+/);
-  return alias.split(".").map((part) => (reserved.includes(part) ? `${part}_` : part)).join(".");
-}
-
-/** A tool's name as scripts write it behind `tools`, or alone where there is no such table. */
-export function written(texts: Texts, alias: string): string {
-  const name = identifiers(texts, alias);
-  const hidden = texts.taken.split(/\s+/).includes(name.split(".")[0]!);
-  return (hidden ? `tools.${name}` : name).replaceAll(".", texts.separator);
 }

@@ -6,10 +6,10 @@ import { explain as explainLua } from "#python/languages/lua/explain/compose.js"
 import { Listing, lua_program } from "#python/languages/lua/syntax/listing.js";
 import { lua_vocabulary } from "#python/languages/lua/vocabulary.js";
 import { explain as explainRhai, rhai_vocabulary } from "#python/languages/rhai/vocabulary.js";
-import { lineNaming } from "./audit/answer.js";
+import { line_naming } from "#python/audit/answer.js";
 import type { Call } from "./audit/records.js";
 import { ArgumentError, ScriptError } from "./errors.js";
-import { openedBy, identifiers, written, type Language } from "./languages.js";
+import { openedBy, type Language } from "./languages.js";
 import { PySet, T } from "./python/values.js";
 import type { Limits } from "./limits.js";
 import type { Toolbox } from "./tools/toolbox.js";
@@ -101,7 +101,7 @@ const NEARLY_ALL = 0.8;
 export function nameSlowCall(error: ScriptError, source: string, calls: readonly Call[], spent: number): ScriptError {
   const slowest = calls.reduce<Call | null>((found, call) => (found !== null && found.duration >= call.duration ? found : call), null);
   if (error.limit !== "time" || slowest === null || slowest.duration < NEARLY_ALL * spent) return error;
-  const line = lineNaming(slowest.tool, source) ?? (slowest.status === "in_flight" ? error.line : null);
+  const line = line_naming(slowest.tool, source) ?? (slowest.status === "in_flight" ? error.line : null);
   const where = line === null ? "" : ` on line ${line}`;
   const seconds = `${Math.min(slowest.duration, spent).toFixed(1)} of ${spent.toFixed(1)} seconds`;
   return error.with({ hint: `the call of '${slowest.tool}'${where} took ${seconds}: ask it for less, or go on without it` });
@@ -163,8 +163,8 @@ function languageView(language: Language): Record<string, unknown> {
     look: null,
     program: language.runtime === null ? lua_program : null,
     vocabulary: language.runtime === null ? lua_vocabulary : rhai_vocabulary,
-    texts: { separator: texts.separator, identifiers: (alias: string) => identifiers(texts, alias) },
-    tool_name: (alias: string) => texts.tool.replace("{name}", written(texts, alias)),
+    texts: { separator: texts.separator, identifiers: (alias: string) => texts.identifiers(alias) },
+    tool_name: (alias: string) => texts.tool.replace("{name}", texts.written(alias)),
   };
 }
 

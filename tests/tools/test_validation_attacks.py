@@ -217,6 +217,13 @@ def test_coercing_a_large_table_in_a_large_union_costs_no_more_than_the_table() 
     assert costs(job, 1_000, 10_000) < 12
 
 
+def test_coercing_many_values_in_a_union_of_many_branches_is_refused() -> None:
+    kinds = [{"type": "object", "properties": {"a": {"type": "object"}}, "required": ["a"]} for _ in range(2_000)]
+    wide = made({"v": {"items": {"anyOf": [*kinds, True]}}})
+    assert wide.bind({"v": [{"a": 1}] * 100}) == {"v": [{"a": 1}] * 100}
+    assert problems(wide, {"v": [{"a": 1}] * 1_000}) == ["the arguments are too large to be validated"]
+
+
 def test_a_message_names_no_key_whole_that_is_megabytes_long() -> None:
     assert len(problems(made({"a": {}}), {"x" * 1_000_000: 1})[0]) < 200
 

@@ -15,16 +15,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 SOURCES = Path(__file__).parents[3] / "src"
-FOREIGN = {"moonbox.errors": "errors.ts", "moonbox.languages.tables": "tables.ts"}
+FOREIGN = {
+    "moonbox.errors": "errors.ts",
+    "moonbox.languages.registry": "registry.ts",
+    "moonbox.languages.tables": "tables.ts",
+    "moonbox.schema.bounds": "validation.ts",
+    "moonbox.schema.validation": "validation.ts",
+}
 """Modules that are written by hand for JavaScript, in src/python/."""
 
 
 SHARED = (
+    "moonbox.audit.answer",
+    "moonbox.codemode.catalog",
+    "moonbox.codemode.definitions",
     "moonbox.suggest",
     "moonbox.check.checker",
     "moonbox.check.tools",
     "moonbox.failures",
     "moonbox.schema.closing",
+    "moonbox.tools.binding",
     "moonbox.tools.search",
     "moonbox.tools.signature",
     "moonbox.languages.lua.explain.compose",

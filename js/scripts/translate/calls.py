@@ -180,7 +180,11 @@ class Calls(Expressions):
             isinstance(item, ast.Starred) for item in node.args
         )
         named = {item.arg for item in node.keywords if item.arg is not None}
-        fitting = [each for each in found if spread or each.takes(len(node.args), named)]
+        fitting = [
+            each
+            for each in found
+            if (each.keywords or named <= set(each.names) if spread else each.takes(len(node.args), named))
+        ]
         if spread and len(fitting) > 1:  # `**texts` fills what is open
             fitting = [each for each in found if each.keywords and len(node.args) == each.positional] or fitting
         written = {json.dumps([each.names, each.rest, each.keywords]) for each in fitting}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import json
+from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 METHODS = frozenset(
-    name for kind in (str, list, dict, set, bytes, tuple, float) for name in dir(kind) if not name.startswith("_")
+    name
+    for kind in (str, list, dict, set, bytes, tuple, float, deque)
+    for name in dir(kind)
+    if not name.startswith("_")
 )
 """Methods of text and containers: called through src/python/, which asks what the value is."""
 _BUILTINS = frozenset(dir(builtins))

@@ -1,13 +1,13 @@
 /** The code tool: its name, its definition in both sizes, and the prompt that goes with it. */
 
-import { filled, written, type Texts } from "../languages.js";
+import { filled, type Texts } from "../languages.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
 import { byText } from "../tools/naming.js";
 import { pagingForm } from "../tools/paging.js";
 import { visible } from "../tools/signature.js";
 import type { Tool } from "../tools/tool.js";
 import { withResults, type Catalog, type CountTokens } from "./catalog.js";
-import type { Definition } from "./definitions.js";
+import { define, type Definition } from "./definitions.js";
 import type { CodeModeSettings } from "./mode.js";
 import type { Routes } from "./routing.js";
 
@@ -43,7 +43,7 @@ export class CodeTool {
     if (added.size > 0) parts.push(texts.added_title, ...[...added].map(([name, said]) => addedLine(name, said)));
     parts.push(catalog.text);
     if (kept.size > 0) {
-      const names = [...kept].map((path) => written(this.texts, hidden.alias(path))).sort(byText).join(", ");
+      const names = [...kept].map((path) => this.texts.written(hidden.alias(path))).sort(byText).join(", ");
       parts.push(filled(this.texts.also_in_scripts, { names }));
     }
     const parameter = { type: "string", description: this.texts.parameter_description };
@@ -72,19 +72,9 @@ export class CodeTool {
   }
 
   private made(description: string, parameter: Record<string, string>, readOnlyHint: boolean): Definition {
-    return {
-      name: this.name,
-      description,
-      parameters: {
-        type: "object",
-        properties: { [this.parameter]: parameter },
-        required: [this.parameter],
-        additionalProperties: false,
-      },
-      returns: null,
-      annotations: { readOnlyHint },
-      overflow: this.parameter,
-    };
+    const properties = { [this.parameter]: parameter };
+    const parameters = { type: "object", properties, required: [this.parameter], additionalProperties: false };
+    return define(this.name, description, parameters, { readOnlyHint }, this.parameter);
   }
 
   /** The addition to the system prompt. */
@@ -111,7 +101,7 @@ export class CodeTool {
     const { texts, routes: { hidden } } = this;
     const isWhole = (space: string): boolean => [...hidden].every((tool) => tool.namespace !== space || tools.includes(tool));
     const names = tools.map((tool) => (tool.namespace !== null && isWhole(tool.namespace) ? `${tool.namespace}.*` : hidden.alias(tool)));
-    return [...new Set(names)].map((name) => visible(written(texts, name)));
+    return [...new Set(names)].map((name) => visible(texts.written(name)));
   }
 
   private limitsText(): string {

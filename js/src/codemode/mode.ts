@@ -3,7 +3,7 @@
 import { jsonReply } from "../audit/answer.js";
 import type { Run } from "../audit/records.js";
 import { ClosedError, UsageError, WorkerError } from "../errors.js";
-import { filled, language, type Texts, written } from "../languages.js";
+import { filled, language, type Texts } from "../languages.js";
 import type { Media } from "../media.js";
 import type { ClientCalls } from "../sandbox/calls.js";
 import type { SpendOptions } from "../limits.js";
@@ -15,7 +15,7 @@ import type { Tool } from "../tools/tool.js";
 import { choose, makeCatalog, roughTokens, type Catalog, type Choice, type CountTokens } from "./catalog.js";
 import { CodeTool } from "./code_tool.js";
 import {
-  findScript, fromTool, inFormat, parseArguments, providerNames, shorten, within, type Definition, type Definitions, type Format,
+  findScript, fromTool, inFormat, parseArguments, providerNames, shorten, type Definition, type Definitions, type Format,
 } from "./definitions.js";
 import { ClientWork, Paused, type Begin } from "./paused.js";
 import { explainMisdirected, Routes } from "./routing.js";
@@ -187,7 +187,7 @@ export class CodeMode {
     const direct = definitionsOf(view.direct);
     const code = labels && !view.choice.both ? this.codeTool.definition(this.makeCatalog(labels), view.added) : view.code;
     const shown = view.choice.code ? [code, ...direct] : direct;
-    return inFormat(shown.map((item) => within(item, this.settings.descriptionChars)), form);
+    return inFormat(shown.map((item) => item.within(this.settings.descriptionChars)), form);
   }
 
   /** An addition to the system prompt, at most 500 bytes. */
@@ -394,7 +394,7 @@ export class CodeMode {
   private unknown(name: string, view: View): string {
     const path = this.routes.hidden.has(name) ? name : name.replaceAll("__", ".");
     if (view.choice.code && this.routes.hidden.has(path)) {
-      const call = filled(this.texts.call, { name: written(this.texts, this.routes.hidden.alias(path)) });
+      const call = filled(this.texts.call, { name: this.texts.written(this.routes.hidden.alias(path)) });
       return `error: ${name} is called from a script: use ${this.toolName} and write ${call}`;
     }
     return `error: ${unknown("tool", name, [...(view.choice.code ? [this.toolName] : []), ...view.direct.keys()])}`;

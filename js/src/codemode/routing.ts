@@ -4,10 +4,11 @@
  * unless a function answers them; scripts reach them if the caller can pause.
  */
 
+import { NARRATION } from "#python/schema/tree.js";
 import type { Run } from "../audit/records.js";
 import { UsageError, type ScriptError } from "../errors.js";
 import { unknown } from "../suggest.js";
-import { NARRATION, type SchemaObject } from "../tools/document.js";
+import type { SchemaObject } from "../tools/document.js";
 import { safeAlias } from "../tools/naming.js";
 import type { Tool } from "../tools/tool.js";
 import { Toolbox } from "../tools/toolbox.js";

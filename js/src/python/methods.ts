@@ -1,14 +1,10 @@
 /** Methods of Python's text and containers; another object's method of that name is its own. */
 
-import { at, compared, Dict, isDict, items_, iter, len_, Options, PySet, T, text, truth, Tuple, eq, ValueError_, isObject } from "./values.js";
+import { at, compared, Dict, format_, has, isDict, items_, iter, len_, Options, PySet, remove, set, T, text, truth, Tuple, eq, UnicodeEncodeError_, ValueError_ } from "./values.js";
 
 /* eslint-disable @typescript-eslint/no-explicit-any */
 type Any = any;
 type Method = (own: Any, ...given: Any[]) => Any;
-
-function isText(own: Any): own is string {
-  return typeof own === "string" || own instanceof String;
-}
 
 type Kind = "text" | "list" | "dict" | "set" | "bytes" | "number";
 
@@ -17,7 +13,10 @@ const OF: Record<string, Partial<Record<Kind, Method>>> = {
   // text
   split: { text: split },
   join: { text: (own, parts) => [...iter(parts)].join(own) },
-  strip: { text: (own, marks) => trimmed(own, marks, true, true) },
+  strip: {
+    text: (own, marks) => trimmed(own, marks, true, true),
+    bytes: (own) => own.subarray(Math.max(0, own.findIndex(isInk)), own.findLastIndex(isInk) + 1),
+  },
   lstrip: { text: (own, marks) => trimmed(own, marks, true, false) },
   rstrip: { text: (own, marks) => trimmed(own, marks, false, true) },
   startswith: { text: (own, start) => (Array.isArray(start) ? start.some((each) => own.startsWith(each)) : own.startsWith(start)) },
@@ -50,12 +49,8 @@ const OF: Record<string, Partial<Record<Kind, Method>>> = {
   ljust: { text: (own, size) => own.padEnd(size) },
   rjust: { text: (own, size) => own.padStart(size) },
   translate: { text: (own, table) => [...own].map((mark) => (table.has(mark.codePointAt(0)) ? (table.get(mark.codePointAt(0)) ?? "") : mark)).join("") },
-  encode: {
-    text: (own, form = "utf-8") => form === "utf-16-be"
-      ? Uint8Array.from(own.split("").flatMap((unit: string) => [unit.charCodeAt(0) >> 8, unit.charCodeAt(0) & 255]))
-      : new TextEncoder().encode(own),
-  },
-  decode: { bytes: (own) => new TextDecoder().decode(own) },
+  encode: { text: encoded },
+  decode: { bytes: decoded },
   format: { text: formatted },
   is_integer: { number: Number.isInteger },
   // lists
@@ -74,7 +69,7 @@ const OF: Record<string, Partial<Record<Kind, Method>>> = {
   },
   pop: {
     list: (own, index = -1) => own.splice(index, 1)[0],
-    dict: (own, key, other) => { const value = own.has(key) ? own.get(key) : other; own.delete(key); return value; },
+    dict: (own, key, other) => { const value = has(own, key) ? at(own, key) : other; remove(own, key); return value; },
     set: (own) => { const [first] = own; own.delete(first); return first; },
   },
   clear: { list: (own) => void (own.length = 0), dict: (own) => own.clear() },
@@ -85,9 +80,9 @@ const OF: Record<string, Partial<Record<Kind, Method>>> = {
   items: { dict: items_ },
   keys: { dict: (own) => new PySet(iter(own)) },
   values: { dict: (own) => (own instanceof Map ? [...own.values()] : Object.values(own)) },
-  setdefault: { dict: (own, key, other = null) => { if (!own.has(key)) own.set(key, other); return own.get(key); } },
+  setdefault: { dict: (own, key, other = null) => { if (!has(own, key)) set(own, key, other); return at(own, key); } },
   update: {
-    dict: (own, more) => { for (const [key, value] of isDict(more) ? items_(more) : more) own.set(key, value); },
+    dict: (own, more) => { for (const [key, value] of isDict(more) ? items_(more) : more) set(own, key, value); },
     set: (own, ...many) => { for (const items of many) for (const item of iter(items)) own.add(item); },
   },
   add: { set: (own, item) => own.add(item) },
@@ -96,32 +91,33 @@ const OF: Record<string, Partial<Record<Kind, Method>>> = {
   intersection: { set: (own, other) => new PySet([...own].filter((item) => [...iter(other)].includes(item))) },
   difference: { set: (own, other) => new PySet([...own].filter((item) => ![...iter(other)].includes(item))) },
   isdisjoint: { set: (own, other) => ![...iter(other)].some((item) => own.has(item)) },
+  issuperset: { set: (own, other) => [...iter(other)].every((item) => own.has(item)) },
   issubset: { set: (own, other) => [...own].every((item) => other.has(item)) },
 };
 
 function kindOf(own: Any): Kind | "" {
-  if (isText(own)) return "text";
-  if (Array.isArray(own)) return "list";
-  if (own instanceof Map) return "dict";
-  if (own instanceof PySet) return "set";
+  if (typeof own === "string") return "text";
   if (typeof own === "number") return "number";
-  return own instanceof Uint8Array ? "bytes" : "";
+  if (Array.isArray(own)) return "list";
+  if (isDict(own)) return "dict";
+  if (own instanceof PySet) return "set";
+  if (own instanceof Uint8Array) return "bytes";
+  return own instanceof String ? "text" : "";
 }
 
 /** The method of text or a container of that name; undefined where the object has its own. */
-function builtin(own: Any, name: string): Method | undefined {
-  if (!Object.hasOwn(OF, name)) return undefined;
+function builtin(own: Any, name: string, kinds: (typeof OF)[string]): Method | undefined {
   const kind = kindOf(own);
-  if (kind === "") return isObject(own) ? OF[name]!.dict : undefined;
-  const isOwn = own instanceof Tuple && own.constructor !== Tuple && Object.hasOwn(own.constructor.prototype, name);
-  return isOwn ? undefined : OF[name]![kind];
+  if (kind === "") return undefined;
+  const isOwn = kind === "list" && own.constructor !== Array && own.constructor !== Tuple && Object.hasOwn(own.constructor.prototype, name);
+  return isOwn ? undefined : kinds[kind];
 }
 
 export const methods: Record<string, Method> = Object.fromEntries(
-  Object.keys(OF).map((name) => [
+  Object.entries(OF).map(([name, kinds]) => [
     name,
     (own: Any, ...given: Any[]) => {
-      const method = builtin(own, name);
+      const method = builtin(own, name, kinds);
       return method === undefined ? own[name](...given) : method(own, ...given);
     },
   ]),
@@ -129,7 +125,7 @@ export const methods: Record<string, Method> = Object.fromEntries(
 
 /** An attribute that may be a method: with its object. */
 export function bound(object: Any, name: string): Any {
-  const method = builtin(object, name);
+  const method = Object.hasOwn(OF, name) ? builtin(object, name, OF[name]!) : undefined;
   if (method !== undefined) return (...given: Any[]) => method(object, ...given);
   const found = object[name];
   const isMethod = typeof found === "function" && !Object.hasOwn(object, name) && found.prototype === undefined;
@@ -152,6 +148,10 @@ function trimmed(own: string, marks: string | null | undefined, start: boolean, 
   return own.slice(first, stop);
 }
 
+function isInk(byte: number): boolean {
+  return byte > 32 || (byte > 13 && byte < 32) || byte < 9;
+}
+
 function within(place: number, from: number): number {
   return place < 0 ? -1 : place + from;
 }
@@ -165,12 +165,47 @@ function parted(own: string, part: string, place: number, absent: Tuple): Tuple 
   return place < 0 ? absent : T(own.slice(0, place), part, own.slice(place + part.length));
 }
 
+const LONE_HALF = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+
+function encoded(own: string, form = "utf-8", errors = "strict"): Uint8Array {
+  if (form.startsWith("utf-16")) {
+    const units = own.split("").map((unit) => unit.charCodeAt(0));
+    return Uint8Array.from(units.flatMap((unit) => (form === "utf-16-be" ? [unit >> 8, unit & 255] : [unit & 255, unit >> 8])));
+  }
+  const kept = own.replace(LONE_HALF, (half) => {
+    if (errors === "strict") throw new UnicodeEncodeError_("surrogates not allowed");
+    return errors === "replace" ? "?" : `\\u${half.charCodeAt(0).toString(16)}`;
+  });
+  return new TextEncoder().encode(kept);
+}
+
+/** What is not text in that form is written `\xNN` for the errors "backslashreplace", and else as \ufffd. */
+function decoded(own: Uint8Array, form = "utf-8", errors = "strict"): string {
+  if (form === "utf-16") return new TextDecoder("utf-16le", { ignoreBOM: true }).decode(own);
+  if (form === "latin-1") return Array.from(own, (byte) => String.fromCharCode(byte)).join("");
+  if (errors !== "backslashreplace") return new TextDecoder("utf-8", { ignoreBOM: true }).decode(own);
+  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  let text = "";
+  for (let at = 0; at < own.length; ) {
+    const size = own[at]! < 0x80 ? 1 : own[at]! >= 0xf0 ? 4 : own[at]! >= 0xe0 ? 3 : 2;
+    try {
+      if (size > 1 && form === "ascii") throw new TypeError("it is not ASCII");
+      text += decoder.decode(own.slice(at, at + size));
+      at += size;
+    } catch {
+      text += `\\x${own[at]!.toString(16).padStart(2, "0")}`;
+      at += 1;
+    }
+  }
+  return text;
+}
+
 /** `"{name} {}".format(…)`. */
 function formatted(own: string, ...given: Any[]): string {
   const named = given.at(-1) instanceof Options ? given.pop() : {};
   let next = 0;
-  return own.replace(/\{\{|\}\}|\{(\w*)\}/g, (whole, name: string | undefined) =>
-    name === undefined ? whole[0]! : text(name === "" ? given[next++] : /^\d+$/.test(name) ? given[Number(name)] : named[name]),
+  return own.replace(/\{\{|\}\}|\{(\w*)(?::([^{}]*))?\}/g, (whole, name: string | undefined, form = "") =>
+    name === undefined ? whole[0]! : format_(name === "" ? given[next++] : /^\d+$/.test(name) ? given[Number(name)] : named[name], form),
   );
 }
 
@@ -313,6 +348,7 @@ export const types: Record<string, Any> = {
     return Number.parseInt(`${whole}${part}` || "0", 16) * 2 ** (Number(power) - 4 * part.length);
   },
   int_from_bytes: (items: Uint8Array) => items.reduce((value, byte) => value * 256 + byte, 0),
+  MappingProxyType: (table: Any) => table,
   str_upper: (own: string) => own.toUpperCase(),
   str_lower: (own: string) => own.toLowerCase(),
   str_strip: (own: string) => own.trim(),

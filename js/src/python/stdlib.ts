@@ -2,6 +2,8 @@
 
 import { at, compared, Dict, eq, isDict, items_, iter, len_, Options, PySet, T, text, Tuple, TypeError_, ValueError_ } from "./values.js";
 
+import { endOfString } from "../values.js";
+
 /* eslint-disable @typescript-eslint/no-explicit-any */
 type Any = any;
 
@@ -29,11 +31,12 @@ export const json = {
     };
     return write(value);
   },
-  loads(source: string): Any {
+  loads(source: string, { strict = true }: Any = {}): Any {
     try {
       return JSON.parse(source);
     } catch {
-      throw new ValueError_("this is not JSON");
+      if (strict) throw new ValueError_("this is not JSON");
+      return json.loads(withEscapedLines(source));
     }
   },
 };
@@ -41,6 +44,19 @@ export const json = {
 function escaped(value: string, ascii: boolean): string {
   const written = JSON.stringify(value).replaceAll("\u007f", ascii ? "\\u007f" : "\u007f");
   return ascii ? written.replace(/[\u0080-\uffff]/g, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`) : written;
+}
+
+/** The JSON text with line breaks and tabs in its strings spelled out. */
+function withEscapedLines(source: string): string {
+  const parts: string[] = [];
+  for (let at = 0; at < source.length; ) {
+    const quote = source.indexOf('"', at);
+    const from = quote < 0 ? source.length : quote;
+    const end = quote < 0 ? from : endOfString(source, from);
+    parts.push(source.slice(at, from), source.slice(from, end).replaceAll("\n", "\\n").replaceAll("\r", "\\r").replaceAll("\t", "\\t"));
+    at = end;
+  }
+  return parts.join("");
 }
 
 export const functools = {
@@ -185,10 +201,11 @@ export const msgspec_structs = {
     return new value.constructor(...value.__struct_fields__.map((name: string) => (name in changes ? changes[name] : value[name])));
   },
 };
+export const dataclasses = { replace: msgspec_structs.replace };
 export const msgspec = { structs: msgspec_structs };
 
 /** One thread: nothing to wait for. */
-export const threading = { Lock: () => null, RLock: () => null };
+export const threading = { Lock: () => null, RLock: () => null, local: () => ({}) };
 
 /** A Literal is the tuple of its values. */
 export const typing = { get_args: (literal: Tuple) => literal };

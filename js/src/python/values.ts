@@ -5,6 +5,9 @@
  * so that JSON of the host is read as it is), a set a PySet, None is null.
  */
 
+import { fromEntries, setField } from "../json.js";
+import { numberText } from "../values.js";
+
 /* eslint-disable @typescript-eslint/no-explicit-any */
 type Any = any;
 
@@ -30,7 +33,9 @@ export class Tuple extends Array<Any> {
 }
 
 export function T(...items: Any[]): Tuple {
-  return Tuple.from(items) as Tuple;
+  const made = new Tuple();
+  for (const item of items) made.push(item);
+  return made;
 }
 
 /** A record: equal to another with equal fields, unless its class says otherwise. */
@@ -142,6 +147,7 @@ export const dict_ = Object.assign(dict, { kind: "dict" });
 export const set_ = Object.assign((items: Any = []): PySet => new PySet(iter(items)), { kind: "set" });
 export const frozenset_ = Object.assign((items: Any = []): PySet => new PySet(iter(items)), { kind: "set" });
 export const bytes_ = Object.assign((items: Any = []): Uint8Array => Uint8Array.from(items), { kind: "bytes" });
+export const bytearray_ = bytes_;
 export const object_ = Object.assign(() => ({}), { kind: "object" });
 const NoneType = { kind: "None" };
 
@@ -229,6 +235,7 @@ export class OverflowError_ extends Exception_ {}
 export class NotImplementedError_ extends Exception_ {}
 export class RecursionError_ extends Exception_ {}
 export class LookupError_ extends Exception_ {}
+export class UnicodeEncodeError_ extends ValueError_ {}
 export class AttributeError_ extends Exception_ {}
 
 /** Whether `except` takes the error; a stack that is full is a RangeError here. */
@@ -397,8 +404,8 @@ function decimal(value: Any = 0): number {
 export function iter(value: Any): Iterable<Any> {
   if (Array.isArray(value) || typeof value === "string") return value;
   if (value instanceof Map) return value.keys();
-  if (value?.__iter__ !== undefined) return value.__iter__();
-  return typeof value?.[Symbol.iterator] === "function" ? value : Object.keys(value);
+  if (typeof value?.[Symbol.iterator] === "function") return value;
+  return value?.__iter__ !== undefined ? value.__iter__() : Object.keys(value);
 }
 
 /** What is taken apart into several variables. */
@@ -458,7 +465,7 @@ export function set(container: Any, key: Any, value: Any): Any {
   if (container instanceof Map) container.set(key, value);
   else if (Array.isArray(container)) container[key < 0 ? container.length + key : key] = value;
   else if (container.__setitem__ !== undefined) container.__setitem__(key, value);
-  else container[key] = value;
+  else setField(container, key, value);
   return value;
 }
 
@@ -504,6 +511,17 @@ export function placed(given: Any[], names: string[], named: Record<string, Any>
   return [...given, ...open];
 }
 
+/** Data with an object for each dict that was made here, so that the host can read it; what has none is the same. */
+export function lowered(value: Any): Any {
+  if (Array.isArray(value)) {
+    const made = value.map(lowered);
+    return made.some((item, index) => item !== value[index]) || value instanceof Tuple ? made : value;
+  }
+  if (!(value instanceof Dict)) return value;
+  const entries = [...value].map(([key, item]): [Any, Any] => [key, lowered(item)]);
+  return entries.every(([key]) => typeof key === "string") ? fromEntries(entries) : new Map(entries);
+}
+
 /** A dict as a plain object. */
 export function plain(value: Any): Record<string, Any> {
   return value instanceof Map ? Object.fromEntries(value) : value;
@@ -525,10 +543,7 @@ export function text(value: Any): string {
 /** A number as Python writes it. */
 function number(value: number): string {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf";
-  if (Number.isInteger(value) && Math.abs(value) < 1e16) return String(value);
-  const size = Math.abs(value);
-  const written = size >= 1e16 || size < 1e-4 ? value.toExponential() : String(value);
-  return written.replace(/e([-+])(\d)$/, "e$10$2");
+  return numberText(value);
 }
 
 export function repr_(value: Any): string {

@@ -1,7 +1,7 @@
 /** The documentation that scripts read through `docs`. */
 
 import { ArgumentError } from "../errors.js";
-import { filled, functionDocs, written, type Language } from "../languages.js";
+import { filled, functionDocs, type Language } from "../languages.js";
 import { ToolSearch } from "../tools/search.js";
 import { firstSentence, render, Signatures, visible, worthSaying } from "../tools/signature.js";
 import type { Tool } from "../tools/tool.js";
@@ -95,7 +95,7 @@ export class Docs {
   private group(name: string): string | null {
     const { texts } = this.language;
     const space = `${withoutPrefix(name).replaceAll(texts.separator, ".")}.`;
-    const named = (tool: Tool): string => written(texts, this.toolbox.alias(tool));
+    const named = (tool: Tool): string => texts.written(this.toolbox.alias(tool));
     const members = this.tools().filter((tool) => tool.path.startsWith(space) || this.toolbox.alias(tool).startsWith(space));
     if (members.length === 0) return null;
     const signatures = new Signatures(members, { facts: true });

@@ -1,6 +1,6 @@
 /** Execution: one run, from the command to its record. */
 
-import { short } from "../audit/compact.js";
+import { short } from "#python/compact.js";
 import { Run } from "../audit/records.js";
 import { ScriptError, ToolError } from "../errors.js";
 import { discoveryBudget, filled } from "../languages.js";

@@ -3,6 +3,7 @@
 import { ConversionError } from "../errors.js";
 import { Media, PREFIX } from "../media.js";
 import { short } from "#python/schema/problems.js";
+import { lowered } from "../python/values.js";
 import type { Tool } from "../tools/tool.js";
 import { fromEntries, setField } from "../json.js";
 import { count, entriesOf, isObject, isTable } from "../values.js";
@@ -106,13 +107,11 @@ function isAddress(value: unknown): value is string {
 }
 
 function schemaOf(name: string, tool: Tool): Record<string, unknown> {
-  const schema = tool.document.deref(tool.document.properties(tool.parameters)[name]);
-  return isObject(schema) ? schema : {};
+  return lowered(tool.binder.accepted.fields.get(name)?.says ?? {});
 }
 
 function wantsText(name: string, tool: Tool): boolean {
-  const schema = tool.document.properties(tool.parameters)[name];
-  const kinds = schema === undefined ? null : tool.document.kinds(schema);
+  const kinds = tool.binder.accepted.fields.get(name)?.kinds ?? null;
   return kinds !== null && kinds.has("string") && !kinds.has("object");
 }
 

@@ -2,7 +2,7 @@
 
 import type { Run } from "../audit/records.js";
 import { ClosedError, ConversionError, UsageError, WorkerError, type ScriptError } from "../errors.js";
-import { functionDocs, identifiers, openedBy, runtimeOf, type Language } from "../languages.js";
+import { functionDocs, openedBy, runtimeOf, type Language } from "../languages.js";
 import type { Limits, SpendOptions } from "../limits.js";
 import type { Done, Environment, MemoryReport, Report, SavedMemory, WorkerLimits } from "../protocol.js";
 import type * as scripts from "../scripts.js";
@@ -373,7 +373,7 @@ export class Repl {
       if (tool.policy === "direct") continue;
       const name = tool.namespace === null ? tool.name : tool.namespace + PART + tool.name;
       const alias = this.toolbox.alias(tool);
-      const aliases = [identifiers(this.setup.language.texts, alias), alias].map((each) => each.replaceAll(".", PART));
+      const aliases = [this.setup.language.texts.identifiers(alias), alias].map((each) => each.replaceAll(".", PART));
       const form = pagingForm(tool);
       for (const each of new Set([name, ...aliases])) {
         tools.push(form === null ? [each, `tools.${tool.path}`] : [each, `tools.${tool.path}`, form]);

@@ -1,12 +1,12 @@
 /** Tool: a named function of the host, with everything that a call of it needs. */
 
 import { SchemaNode } from "#python/schema/tree.js";
-import { ArgumentError, ToolDefinitionError, ToolError } from "../errors.js";
+import { ToolDefinitionError, ToolError } from "../errors.js";
 import { FAILURES, type Failures } from "../failures.js";
 import { checkOptions, unknown } from "../suggest.js";
 import { isObject } from "../values.js";
 import { Binder } from "./binding.js";
-import { Document, type SchemaObject } from "./document.js";
+import type { SchemaObject } from "./document.js";
 import { checkName } from "./naming.js";
 import { describe, isStandard, validate, type ArgumentsOf, type StandardSchema } from "./standard.js";
 
@@ -151,10 +151,6 @@ export class Tool {
     }
   }
 
-  get document(): Document {
-    return this.binder.document;
-  }
-
   /** The tool as the modules that are translated from the Python package read it. */
   get view(): ToolView {
     return (this.described_ ??= new ToolView(this));
@@ -239,7 +235,7 @@ export class Tool {
 
   private objectSchema(schema: SchemaObject | null): SchemaObject {
     if (schema === null) return { type: "object", properties: {} };
-    const declared = new Document(schema).kinds(schema);
+    const declared = new SchemaNode(schema).kinds;
     if (declared !== null && !declared.has("object")) {
       this.fail(`parameters must be a JSON Schema of type object, not ${[...declared].sort().join("|")}`);
     }
@@ -267,24 +263,21 @@ export class ToolView {
     ({ timeout: this.timeout, tags: this.tags, parameters: this.parameters, returns: this.returns } = tool);
     this.accepted = tool.binder.accepted;
     const { readOnly: read_only, destructive, idempotent, openWorld: open_world } = tool.hints;
-    this.hints = { read_only, destructive, idempotent, open_world };
+    this.hints = { read_only, destructive, idempotent, open_world, to_mcp: () => tool.mcpHints() };
+  }
+  with_shape(): this {
+    return this;
+  }
+  with_(changes: Map<string, unknown>): ToolView {
+    return this.tool.with(Object.fromEntries(changes)).view;
   }
   get returned(): unknown {
     return (this.node ??= new SchemaNode(this.returns));
   }
-  get binder(): this {
-    return this;
-  }
-  certain_problems(given: unknown[], path: string, firstIndex: number): string[] {
-    try {
-      return this.tool.binder.certainProblems(given, path, firstIndex);
-    } catch (problem) {
-      if (problem instanceof ArgumentError) return problem.message.split("\n").filter((line) => line.startsWith("- ")).map((line) => line.slice(2));
-      return []; // what is too much work is for the call to say
-    }
-  }
-  error(problems: string[], path: string): ArgumentError {
-    return this.tool.binder.error(problems, path);
+  get binder() {
+    const { own } = this.tool.binder;
+    own.validator.begin();
+    return own;
   }
 }
 

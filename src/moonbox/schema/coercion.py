@@ -23,23 +23,29 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from moonbox.schema.bounds import TooCostly
 from moonbox.schema.tree import WORDS, Kinds, SchemaNode, accepts, best_branch
 
 Coerce = Callable[[Any], Any]
 OTHER_NAMES = "otherNames"
 """A keyword of ours, never shown: names that properties have besides those in the schema, with the latter."""
 Path = tuple[str | int, ...]
+_MOST_LOOKS = 1_000_000  # at branches of unions: about 2 seconds
+_FIELDS_A_LOOK = 8
 
 
 def compile_coercion(node: SchemaNode) -> Coerce | None:
-    """A function that coerces a value for this schema; None when there is nothing it could ever change."""
+    """A function that coerces a value for this schema; None when there is nothing it could ever change.
+
+    It raises TooCostly where the branches of unions are looked at too often.
+    """
     compiler = _Compiler()
     step = compiler.compile(node)
-    if step is None or not compiler.loops:
+    if step is None or not (compiler.loops or compiler.chooses):
         return step
 
     def coerce(value: Any) -> Any:
-        compiler.run.done = {}
+        compiler.run.done, compiler.run.looks = {}, _MOST_LOOKS
         return step(value)
 
     return coerce
@@ -55,8 +61,9 @@ def is_json(value: Any) -> bool:
             if not _is_text(item):
                 return False
         elif kind is dict:
-            if not all(type(name) is str and _is_text(name) for name in item):
-                return False
+            for name in item:
+                if type(name) is not str or not _is_text(name):
+                    return False
             waiting.extend(item.values())
         elif kind is list or kind is tuple:
             waiting.extend(item)
@@ -121,9 +128,10 @@ class _Compiler:
         self.open: set[int] = set()
         self.here: set[int] = set()
         """The open nodes that no property or item lies behind: compiling one again would never end."""
-        self.loops = False
+        self.loops = self.chooses = False
         self.run = threading.local()
-        """`done`: what a type that contains itself has made of each value; several ways may lead to the same."""
+        """`done`: what a type that contains itself has made of each value; several ways may lead to the same. `looks`:
+        how many looks at a branch of a union are left."""
 
     def compile(self, node: SchemaNode) -> Coerce | None:
         node = node.target
@@ -172,8 +180,13 @@ class _Compiler:
         steps = list(map(self.compile, choices))
         if not any(steps):
             return None
+        self.chooses = True
+        looks = len(choices) + sum(len(choice.fields) for choice in choices) // _FIELDS_A_LOOK
 
         def choose(value: Any) -> Any:
+            self.run.looks -= looks
+            if self.run.looks < 0:
+                raise TooCostly("it is too large for the unions of its schema")
             at = best_branch(choices, value)
             step = None if at is None else steps[at]
             return step(value) if step else value

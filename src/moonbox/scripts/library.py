@@ -21,7 +21,7 @@ from moonbox.config import Config
 from moonbox.errors import ConfigError, MoonboxError, ScriptError, ToolDefinitionError, ToolError
 from moonbox.languages.explanations import without_line
 from moonbox.limits import Limits
-from moonbox.schema.bounds import refusal
+from moonbox.schema.bounds import TooCostly, refusal
 from moonbox.schema.coercion import compile_coercion
 from moonbox.schema.tree import SchemaNode
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
@@ -201,7 +201,10 @@ class ScriptLibrary(Closing):
 
         def call(arguments: dict[str, Any], context: Context | None = None) -> Any:
             value = self._value(self._loaded.get(key), arguments, context or Context())
-            return fit(value) if fit else value
+            try:
+                return fit(value) if fit else value
+            except TooCostly:  # a large value stays as it came
+                return value
 
         return Tool.from_schema(
             name=definition.name,
