@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from moonbox.threads import Threads
     from moonbox.worker.link import Link
 
-_FRAMES_IN_A_ROW = 32  # frames that are there already do not suspend: after so many, other tasks run
+_FRAMES_IN_A_ROW = 32  # after so many frames that are there already, other tasks run
 
 
 class AwaitingExecutor:
@@ -69,20 +69,20 @@ class AwaitingExecutor:
 
 
 class AwaitedDriver:
-    """Drives one run to its end. Each call is a task of its own."""
+    """Drives one run to its end. Each call is a task of its own; frames are taken in a callback of the loop."""
 
     def __init__(self, link: Link, execution: Execution, threads: Threads) -> None:
         self._link = link
         self._execution = execution
         self._threads = threads
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[CallEntry, asyncio.Task[None]] = {}
         self._unsent = b""
         self._sender: asyncio.Task[None] | None = None
         self._writer: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._due: float | None = None
         self._act_scheduled = False
-        self._is_asking = False  # about the script as a whole: until then, nothing is sent
+        self._over: asyncio.Future[None]  # done when the run is over
         self._failure: Exception | None = None
 
     async def run(self) -> None:
@@ -125,43 +125,70 @@ class AwaitedDriver:
                 await to_its_end(self._clean_up())
 
     async def _until_over(self) -> None:
-        execution, link = self._execution, self._link
-        frames = 0
+        execution, link, loop = self._execution, self._link, asyncio.get_running_loop()
+        over = self._over = loop.create_future()
         self._act()
-        if execution.asking is not None:
-            await self._until_allowed()
-            self._act()
-        while not execution.over:
-            execution.frame(*await link.areceive())
-            if not execution.over:
-                self._act()
-            frames += 1
-            if frames % _FRAMES_IN_A_ROW == 0:
-                await asyncio.sleep(0)
-
-    async def _until_allowed(self) -> None:
-        """Until a person has said whether the script may run. The worker has nothing to say before, but it may end."""
-        gone = asyncio.ensure_future(self._link.areceive())
-        self._is_asking = True  # what the worker answers must not be read here
+        self._take_frames()  # what had arrived before a cancellation, or arrives at once
+        if over.done():
+            return
+        link.start_reading(loop, self._on_arrival)
         try:
-            while self._execution.asking is not None and not self._execution.over:
-                waiting = {gone, *self._tasks, *([] if self._writer is None else [self._writer])}
-                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                if gone.done():
-                    gone.result()
-                    raise WorkerError("the worker sent a frame before it was asked for anything")
+            if execution.asking is not None:
+                await self._until_allowed(over)
+                self._act()
+            if not execution.over:
+                await over
         finally:
-            gone.cancel()
-            await asyncio.wait({gone})
-            self._is_asking = False
+            link.stop_reading(loop)
+            if not over.cancel() and not over.cancelled():
+                over.exception()  # retrieved, so that asyncio does not log it
+
+    def _on_arrival(self) -> None:
+        """There is something to take from the worker, or it is gone."""
+        try:
+            self._take_frames()
+        except Exception as problem:  # noqa: BLE001 - raised by `_until_over`
+            if not self._over.done():
+                self._over.set_exception(problem)
+
+    def _take_frames(self) -> None:
+        """Take what has arrived, and do what the Execution asks for after each frame."""
+        execution, link, over = self._execution, self._link, self._over
+        if over.done():
+            return
+        has_taken = False
+        for _ in range(_FRAMES_IN_A_ROW):
+            while (frame := link.next_frame()) is None:  # those before the end of a worker are taken first
+                if has_taken or not link.take():
+                    return
+                has_taken = True
+            if execution.asking is not None:
+                raise WorkerError("the worker sent a frame before it was asked for anything")
+            execution.frame(*frame)
+            if execution.over:
+                over.set_result(None)
+                return
+            self._act()
+        asyncio.get_running_loop().call_soon(self._on_arrival)
+
+    async def _until_allowed(self, over: asyncio.Future[None]) -> None:
+        """Until a person has said whether the script may run. The worker has nothing to say before, but it may end."""
+        while self._execution.asking is not None and not self._execution.over:
+            await asyncio.wait({over, *self._under_way()}, return_when=asyncio.FIRST_COMPLETED)
+            if over.done():
+                over.result()
+
+    def _under_way(self) -> set[asyncio.Task[None]]:
+        """The tasks of calls, and the one that writes to the journal."""
+        tasks = {task for task in self._tasks.values() if not task.done()}
+        return tasks if self._writer is None else {self._writer, *tasks}
 
     async def _drain(self) -> None:
         """The worker's host is gone: take the results of the calls under way, which are not made again elsewhere."""
         execution = self._execution
-        while (self._tasks or self._writer is not None) and not execution.stopping:
+        while (tasks := self._under_way()) and not execution.stopping:
             due = execution.deadline()
-            wait = None if due is None else max(0.0, due - monotonic())
-            await asyncio.wait({*self._tasks, *([] if self._writer is None else [self._writer])}, timeout=wait)
+            await asyncio.wait(tasks, timeout=None if due is None else max(0.0, due - monotonic()))
             execution.tick(monotonic())
         execution.move()
 
@@ -179,10 +206,10 @@ class AwaitedDriver:
             self._link.interrupt(execution.record.number, execution.interrupting)
             execution.interrupting = 0
         journal = execution.record.journal
-        if journal is None:
+        if journal is None and execution.starting:
             self._start(len(execution.starting))
-        if not self._is_asking:
-            self._send(execution.outgoing())
+        if execution.asking is None and (data := execution.outgoing()):
+            self._send(data)
         due = execution.deadline()
         if journal is not None and self._writer is None:
             if execution.starting or journal.is_due(starting=False):
@@ -197,10 +224,8 @@ class AwaitedDriver:
         for _ in range(min(most, len(starting))):
             entry = starting.popleft()
             entry.performing = True
-            task = asyncio.create_task(self._perform(entry))
+            task = self._tasks[entry] = asyncio.create_task(self._perform(entry))
             entry.cancel = task.cancel
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
 
     async def _write_ahead(self, journal: RunRecorder) -> None:
         """Write to the journal, in a thread, what has happened; then start the calls that it tells of."""
@@ -231,12 +256,15 @@ class AwaitedDriver:
 
     def _fail(self, problem: Exception) -> None:
         self._failure = problem
-        self._link.hang_up()  # `areceive` then raises
+        self._link.hang_up()  # reading then raises
 
     async def _perform(self, entry: CallEntry) -> None:
         execution = self._execution
         executor = AwaitingExecutor(self._threads, self._act_soon)
-        execution.answer(entry, *await execution.calls.perform(entry, execution.record, executor))
+        try:
+            execution.answer(entry, *await execution.calls.perform(entry, execution.record, executor))
+        finally:
+            self._tasks.pop(entry, None)  # here: a callback of the task would take one more turn of the loop
         if execution.ledger.open:
             self._act_soon()
         else:  # there is no other answer to wait for
@@ -246,15 +274,13 @@ class AwaitedDriver:
     # worker useless
 
     def _send(self, data: bytes) -> None:
-        if not data:
-            return
         if self._sender is not None:
             self._unsent += data
             return
         try:
             self._unsent = self._link.send_now(data)
         except WorkerError:
-            return  # `areceive` raises when the worker is gone
+            return  # reading raises when the worker is gone
         if self._unsent:
             self._sender = asyncio.create_task(self._send_rest())
 
@@ -289,14 +315,14 @@ class AwaitedDriver:
             self._fail(problem)
             return
         if self._execution.sleeping:
-            self._link.hang_up()  # `areceive` then raises
+            self._link.hang_up()  # reading then raises
         self._act_in_callback()
 
     async def _clean_up(self) -> None:
         execution = self._execution
         if self._writer is not None:
             await asyncio.wait({self._writer})  # the end comes after what it writes
-        for task in self._tasks:
+        for task in self._tasks.values():
             task.cancel()
         if self._sender is not None and execution.over and not execution.record.worker_lost:
             await asyncio.wait({self._sender}, timeout=GRACE)
@@ -304,7 +330,7 @@ class AwaitedDriver:
             execution.record.worker_lost = self._sender is not None
         if execution.record.worker_lost or not execution.over:
             self._link.hang_up()  # a task that still sends then ends
-        await until_ended({*self._tasks, *([] if self._sender is None else [self._sender])})
+        await until_ended({*self._tasks.values(), *([] if self._sender is None else [self._sender])})
 
 
 async def until_ended(tasks: Collection[asyncio.Task[Any]]) -> None:

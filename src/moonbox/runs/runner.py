@@ -224,10 +224,26 @@ class Runner:
         options, inputs = given
         if not isinstance(source, str):
             raise not_a_script(source)
-        settings, services, worker = self.settings, self.services, self.worker
-        number = self.number = self.number + 1
-        self._sources = [*self._sources[1 - _KEPT_SOURCES :], (number, source)]
-        repeats = recorded is not None and recorded.repeats
+        worker, repeats = self.worker, recorded is not None and recorded.repeats
+        self.number += 1
+        self._sources = [*self._sources[1 - _KEPT_SOURCES :], (self.number, source)]
+        record = self._record(source, options, recorded, repeats=repeats)
+        if self.history is not None:
+            self.history.take_down(record, inputs, recorded, decisions)
+        on_call, telemetry = (None, None) if repeats else (options.get("on_call"), self.services.telemetry)
+        execution = Execution(record, sources=self._sources, on_call=on_call, telemetry=telemetry)
+        execution.options = options
+        worker.loss_unseen = self.left_out = False
+        if recorded is None or recorded.script is None:
+            asks = bool(self.settings.approve_script) and (recorded is None or recorded.is_untouched)
+            self._admit(execution, link, inputs, recorded, asks=asks)
+        else:
+            self._decided(execution, link, inputs, recorded.script, None, recorded)
+        return execution
+
+    def _record(self, source: str, options: RunOptions, recorded: Recorded | None, *, repeats: bool) -> RunRecord:
+        """The record of a run that begins, or begins again."""
+        settings, services = self.settings, self.services
         limits, calls = options.get("limits") or settings.limits, self.calls
         if calls is None or (calls.limits is not limits and calls.limits != limits):
             calls = self.call_path(limits)
@@ -240,9 +256,9 @@ class Runner:
             settings.context,
             options,
             repl_id=self.repl_id,
-            number=number,
+            number=self.number,
             seed=services.random.getrandbits(56) if recorded is None else recorded.begin.seed,
-            state_lost_before=worker.loss_unseen or self.left_out,
+            state_lost_before=self.worker.loss_unseen or self.left_out,
         )
         record.approve = settings.approve
         if settings.approve_script:
@@ -253,18 +269,7 @@ class Runner:
             record.on_output = options.get("on_output")
             if services.records.sink is not None:
                 record.intents = services.records.intents(self._before_write)
-        if self.history is not None:
-            self.history.take_down(record, inputs, recorded, decisions)
-        on_call, telemetry = (None, None) if repeats else (options.get("on_call"), services.telemetry)
-        execution = Execution(record, sources=self._sources, on_call=on_call, telemetry=telemetry)
-        execution.options = options
-        worker.loss_unseen = self.left_out = False
-        if recorded is None or recorded.script is None:
-            asks = bool(settings.approve_script) and (recorded is None or recorded.is_untouched)
-            self._admit(execution, link, inputs, recorded, asks=asks)
-        else:
-            self._decided(execution, link, inputs, recorded.script, None, recorded)
-        return execution
+        return record
 
     def _admit(
         self, execution: Execution, link: Link, inputs: Inputs, recorded: Recorded | None, *, asks: bool = False

@@ -98,8 +98,8 @@ class Link:
         while self.greeting is None:
             if not self._poller().poll(max(0.0, (deadline - monotonic()) * 1000)):
                 raise WorkerError("the worker did not start in time")
-            self._read()
-            if self._next() is not None:
+            self.take()
+            if self.next_frame() is not None:
                 raise WorkerError("the worker sent a frame before it was asked for anything")
 
     def fileno(self) -> int:
@@ -157,7 +157,7 @@ class Link:
 
     def receive(self, deadline: float | None = None) -> tuple[int, bytes] | None:
         """The next frame; None at the deadline or when woken. Raises WorkerError when the worker is gone or hostile."""
-        frame = self._next()
+        frame = self.next_frame()
         while frame is None:
             try:
                 rest = None if deadline is None else min(max(0.0, (deadline - monotonic()) * 1000), _LONGEST_POLL)
@@ -166,8 +166,8 @@ class Link:
                 raise Gone from None
             if not ready or (self.bell is not None and self.bell.has_rung(ready)):
                 return None
-            self._read()
-            frame = self._next()
+            self.take()
+            frame = self.next_frame()
         return frame
 
     def wake(self) -> None:
@@ -197,8 +197,8 @@ class Link:
             if self.closed:
                 return False
             try:
-                while (self._poll or self._poller()).poll(0) and self._read():
-                    if self._next() is not None:
+                while (self._poll or self._poller()).poll(0) and self.take():
+                    if self.next_frame() is not None:
                         return False
                 return self.greeting is None or not self.reader.buffer
             except WorkerError:
@@ -224,35 +224,15 @@ class Link:
         except (OSError, ValueError):
             raise Gone from None
 
-    async def areceive(self) -> tuple[int, bytes]:
-        """The next frame; cancel it to give up waiting."""
-        from asyncio import get_running_loop
-
-        loop = get_running_loop()
-        while (frame := self._next()) is None:
-            try:
-                data = self._sock.recv(_CHUNK if self.reader.buffer else _FIRST)
-            except BlockingIOError:
-                await self._readable(loop)
-                continue
-            except (OSError, ValueError):
-                data = b""
-            if not data:
-                raise Gone
-            self.reader.buffer += data
-        return frame
-
-    async def _readable(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Until there is something to read. Cancelled, it has taken nothing; `sock_recv` may lose what it has read."""
-        waiting, number = loop.create_future(), self._sock.fileno()
+    def start_reading(self, loop: asyncio.AbstractEventLoop, ready: Callable[[], object]) -> None:
+        """Have the loop call `ready` whenever there is something to `take`, until `stop_reading`."""
         try:
-            loop.add_reader(number, _give, waiting)
+            loop.add_reader(self._sock.fileno(), ready)
         except (OSError, ValueError):
             raise Gone from None
-        try:
-            await waiting
-        finally:
-            loop.remove_reader(number)
+
+    def stop_reading(self, loop: asyncio.AbstractEventLoop) -> None:
+        loop.remove_reader(self._sock.fileno())
 
     # The end
 
@@ -347,12 +327,12 @@ class Link:
         poll.poll(None if deadline is None else min(max(0.0, (deadline - monotonic()) * 1000), _LONGEST_POLL))
         return True
 
-    def _next(self) -> tuple[int, bytes] | None:
-        """The next whole frame of what has arrived."""
-        return self._checked(self.reader.next())
+    def next_frame(self) -> tuple[int, bytes] | None:
+        """The next whole frame of what was taken; None while there is none.
 
-    def _checked(self, frame: tuple[int, bytes] | None) -> tuple[int, bytes] | None:
-        """This frame. The first of all is the greeting: it is kept, and the one after it returned."""
+        The first of all is the greeting: it is kept, and the one after it returned.
+        """
+        frame = self.reader.next()
         if frame is not None and self.greeting is None:
             if frame[0] != READY:
                 raise WorkerError("the worker did not say how it is locked in")
@@ -360,8 +340,8 @@ class Link:
             return self.reader.next()
         return frame
 
-    def _read(self) -> bool:
-        """Take what has arrived; False where nothing has."""
+    def take(self) -> bool:
+        """Take what has arrived; False where nothing has. Raises Gone when the worker is gone."""
         try:
             data = self._sock.recv(_CHUNK if self.reader.buffer else _FIRST)
         except BlockingIOError:
@@ -372,8 +352,3 @@ class Link:
             raise Gone
         self.reader.buffer += data
         return True
-
-
-def _give(waiting: asyncio.Future[None]) -> None:
-    if not waiting.done():
-        waiting.set_result(None)
