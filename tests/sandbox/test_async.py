@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import Answer, Context, Limits, Pause, Run, Sandbox, tool
+from moonbox import Answer, Context, Limits, Pause, Run, Sandbox, ToolCall, tool
 from moonbox.errors import PoolTimeout
+from moonbox.worker import protocol
+from tests.attacks.hijacked import done, hijacked_box
 from tests.runs import ISOLATIONS, asynchronous, error_of
 from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from tests.attacks.hijacked import Peer
+
+_ENDED = json.dumps(done()).encode()
 
 
 @tool
@@ -189,3 +198,58 @@ def test_no_task_is_left_behind() -> None:
     threads = threading.active_count()
     asyncio.run(main())
     wait_until(lambda: threading.active_count() <= threads)
+
+
+def test_all_that_a_worker_said_before_it_ended_counts() -> None:
+    """Many frames arrive together with the end of the socket."""
+
+    def talks_and_ends(peer: Peer) -> None:
+        peer.send(protocol.READY, b"")
+        peer.wait_for(protocol.RUN)
+        peer.raw(protocol.frame(protocol.OUTPUT, b"line\n") * 500 + protocol.frame(protocol.DONE, _ENDED))
+
+    async def main() -> Run:
+        async with hijacked_box(talks_and_ends) as box, box.repl() as repl:
+            return await repl.arun("return 42")
+
+    run = asyncio.run(main())
+    assert (run.values, run.output) == ((42,), "line\n" * 500)
+
+
+def test_a_worker_says_nothing_while_a_person_is_asked() -> None:
+    asked: list[str] = []
+
+    def hasty(peer: Peer) -> None:
+        peer.send(protocol.READY, b"")
+        peer.send(protocol.DONE, _ENDED)
+        with suppress(ConnectionError):
+            peer.receive()
+
+    async def slow(call: ToolCall) -> bool:
+        asked.append(call.source)
+        await asyncio.sleep(30)
+        return True
+
+    async def main() -> Run:
+        async with hijacked_box(hasty, approve=slow, approve_script=True) as box, box.repl() as repl:
+            return await repl.arun("return 42")
+
+    run = asyncio.run(main())
+    assert "sent a frame before it was asked for anything" in str(run.error)
+    assert asked in ([], ["return 42"])
+
+
+def test_a_run_registers_its_socket_once_and_leaves_no_reader() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        readers: list[int] = []
+        add = loop.add_reader
+        loop.add_reader = lambda fd, *rest: (readers.append(fd), add(fd, *rest))[1]  # type: ignore[method-assign,misc,assignment]  # counted
+        async with Sandbox([nap]) as box, box.repl() as repl:
+            await repl.arun("return 1")
+            readers.clear()
+            assert (await repl.arun("for n = 1, 20 do tools.nap{ value = n } end return 7")).values == (7,)
+            assert len(readers) <= 1
+            assert not any(loop.remove_reader(fd) for fd in readers)  # there is none any more
+
+    asyncio.run(main())
