@@ -53,11 +53,22 @@ class ScriptApproval(Struct, frozen=True):
 class RunRecord:
     """The record of one run under way.
 
-    language   the name of its language; "direct" for a call without a script
-    intents    writes calls down before they are made; None where the trail is not durable
-    on_output  called with what the script prints
-    context    what its tools find as `Context.extra`
-    labels     for whom the run is, and why
+    language        the name of its language; "direct" for a call without a script
+    context         what its tools find as `Context.extra`
+    labels          for whom the run is, and why
+    intents         writes calls down before they are made; None where the trail is not durable
+    on_output       called with what the script prints
+    notes           what the check of the script found, and results of another type than their tools declare
+    native          whether the worker's loop is the native one
+    sent, received  bytes to and from the worker
+    kept            what stays in the Repl under a name: 1 the value, 2 the output, 3 both
+    journal         takes the run down, so that another process can continue it
+    approve         asked before a call of a tool whose policy is "approve"
+    approve_script  asked before the script runs
+    approval        what a person said of the script
+    progress        how far the script said that it is
+    report          how the worker says that the run ended
+    printed         bytes that the script has printed
     """
 
     __slots__ = (
@@ -100,34 +111,17 @@ class RunRecord:
         self.intents: Intents | None = None
         self.on_output: Callable[[str], None] | None = None
         self.notes: tuple[Finding, ...] = ()
-        """What the check of the script found, and results of another type than their tools declare."""
-        self.worker_lost = False
-        self.native = False
-        """Whether the worker's loop is the native one."""
-        self.sent = 0
-        """Bytes to the worker."""
-        self.received = 0
-        """Bytes from the worker."""
-        self.kept = 0
-        """What stays in the Repl under a name: 1 the value, 2 the output, 3 both."""
+        self.worker_lost = self.native = False
+        self.sent = self.received = self.kept = self.printed = 0
         self.journal: RunRecorder | None = None
-        """Takes the run down, so that another process can continue it."""
         self.approve: Callable[[ToolCall], Any] | None = None
-        """Asked before a call of a tool whose policy is "approve"."""
         self.approve_script: Callable[[ToolCall], Any] | None = None
-        """Asked before the script runs."""
         self.approval: ScriptApproval | None = None
-        """What a person said of the script."""
         self.progress: ScriptProgress | None = None
-        """How far the script said that it is."""
         self.report: RunReport | None = None
-        """How the worker says that the run ended."""
-        self.printed = 0
-        """Bytes that the script has printed."""
         self._output: list[bytes] = []
         self._shown: dict[str, Any] = {}  # handles of media
-        self._shown_bytes = 0
-        self._heard = 0
+        self._shown_bytes = self._heard = 0
         self._text_of: Callable[[bytes], str] | None = None
 
     def head(self) -> Run:
