@@ -62,7 +62,9 @@ writeFileSync(join(dist, "lua.js"), `export default "${lua.toString("base64")}";
 writeFileSync(join(dist, "lua-suspendable.js"), `export default "${other.toString("base64")}";\n`);
 writeFileSync(join(dist, "rhai.js"), `export default ${ascii(JSON.stringify(runtime))};\n`);
 
-execFileSync(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", root], { stdio: "inherit" });
+for (const project of [root, join(root, "scripts")]) {
+  execFileSync(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", project], { stdio: "inherit" });
+}
 
 /** What is found elsewhere: the languages in the file beside, and the part of the platform that the entry is for. */
 function parts(platform) {

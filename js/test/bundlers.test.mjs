@@ -33,6 +33,13 @@ describe("apps", { timeout: process.env.MOONBOX_LONG ? 900_000 : 300_000 }, () =
     execFileSync("tar", ["-xzf", join(app, filename), "-C", join(app, "node_modules")]);
     execFileSync("mv", [join(app, "node_modules/package"), join(app, "node_modules/moonbox")]);
   });
+  before(() => {
+    const example = [...readFileSync(join(js, "README.md"), "utf8").matchAll(/```js\n([^`]*(?:`[^`]+`[^`]*)*)```/g)].map(([, code]) => code);
+    mkdirSync(join(app, "readme"));
+    const told = 'let tell;\nglobalThis.told = new Promise((done) => (tell = done));\nif (typeof document === "undefined") told.then(console.log);\n';
+    writeFileSync(join(app, "readme/main.mjs"), `${told}${example[1]}\ntell(done.value);\n`);
+    writeFileSync(join(app, "readme/index.html"), '<!doctype html><script type="module" src="./main.mjs"></script>');
+  });
   after(() => rmSync(app, { recursive: true, force: true }));
 
   test("esbuild, for a page", page(), async () => {
@@ -48,6 +55,33 @@ describe("apps", { timeout: process.env.MOONBOX_LONG ? 900_000 : 300_000 }, () =
       assert.deepEqual(JSON.parse(execFileSync(process.execPath, [join(app, file)], { cwd: tmpdir(), encoding: "utf8" })), TOLD);
     });
   }
+
+  test("the README's example in Node", () => {
+    assert.equal(execFileSync(process.execPath, [join(app, "readme/main.mjs")], { encoding: "utf8" }), "75\n");
+  });
+
+  test("the README's example with esbuild, as the README says", page(), async () => {
+    esbuild(app, "readme/main.mjs", "readme-esbuild/page.js", "--format=esm");
+    writeFileSync(join(app, "readme-esbuild/index.html"), '<!doctype html><script type="module" src="page.js"></script>');
+    assert.equal(await toldBy(join(app, "readme-esbuild")), 75);
+    esbuild(app, "readme/main.mjs", "readme-esbuild/main.mjs", "--platform=node", "--format=esm");
+    assert.equal(execFileSync(process.execPath, [join(app, "readme-esbuild/main.mjs")], { encoding: "utf8" }), "75\n");
+  });
+
+  for (const [name, skip, settings] of [["vite", false, {}], ["vite5", LONG, { target: "es2022" }]]) {
+    test(`the README's example with ${name}, as the README says`, page(skip), async () => {
+      const { build } = await import(pathToFileURL(createRequire(join(apps, "package.json")).resolve(name)).href.replace("index.cjs", "dist/node/index.js"));
+      const [root, outDir] = [join(app, "readme"), join(app, `readme-${name}`)];
+      await build({ root, logLevel: "error", build: { outDir, ...settings } });
+      assert.equal(await toldBy(outDir), 75);
+    });
+  }
+
+  test("the README's example with webpack", { skip: missing || uninstalled() || LONG }, async () => {
+    execFileSync(process.execPath, [join(apps, "webpack.mjs"), app, "readme/main.mjs", "web", "readme-webpack"], { encoding: "utf8" });
+    writeFileSync(join(app, "readme-webpack/index.html"), '<!doctype html><script src="readme/main.mjs"></script>');
+    assert.equal(await toldBy(join(app, "readme-webpack")), 75);
+  });
 
   for (const [name, skip] of [["vite", false], ["vite5", LONG]]) {
     test(`${name}, built`, page(skip), async () => {
