@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import tool
+from moonbox import CodeMode, Sandbox, tool
+from moonbox.audit.sinks import MemorySink
+from moonbox.http.workbench import Workbench
 
 from .serving import running_console
 from .test_access import client, page_key, signed_in
@@ -63,6 +66,51 @@ def test_a_run_that_was_cut_off_is_resumed(durable: Console) -> None:
         assert "No runs were cut off." in browser.get("/console/durable").text
     (resumed,) = durable.trail.runs()
     assert (resumed.id, resumed.error.code) == (run.run_id, "in_doubt")
+
+
+STOPPED = """
+import os, signal, sys
+from moonbox import Sandbox, tool
+
+@tool
+def stop() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+@tool
+def pay(amount: int) -> str:
+    return "paid"
+
+with Sandbox([stop, pay], journal=sys.argv[1]) as box:
+    box.repl(labels={"conversation": "one"}).run("pcall(tools.stop) return tools.pay{amount = 5}")
+"""
+
+
+def test_a_run_of_a_conversation_goes_on_with_the_tools_of_its_scripts(tmp_path: Path) -> None:
+    """A tool that the model must call directly is not among them."""
+
+    @tool
+    def stop() -> None:
+        """Never."""
+
+    @tool(policy="approve")
+    def pay(amount: int) -> str:
+        """Pay somebody."""
+        return f"paid {amount}"
+
+    program = [sys.executable, "-c", STOPPED, str(tmp_path / "j.db")]
+    assert subprocess.run(program, check=False, capture_output=True).returncode < 0
+    kept, bench = MemorySink(), Workbench()
+    with (
+        Sandbox([stop, pay], journal=tmp_path / "j.db", audit=kept, approve=lambda call: call.allow()) as box,
+        CodeMode(box) as mode,
+        contextlib.closing(bench),
+    ):
+        bench.attach(box, options_for=mode.options_for)
+        (run,) = box.interrupted()
+        bench.go_on(run.run_id, None, "fail")
+    (resumed,) = kept.runs()
+    assert (resumed.id, len(resumed.calls)) == (run.run_id, 1)
+    assert resumed.error is not None and "attempt to call a nil value (field 'pay')" in resumed.error.message
 
 
 def test_strangers_resume_nothing(durable: Console) -> None:

@@ -128,10 +128,14 @@ class _Console:
             return self._sign_in_page("Continue or correct a run from the pages that show it.", status=403)
         if bench is None or not deed:
             return self._problem(request, 404, "There is no such page.")
-        source = (form.get("source", "").replace("\r\n", "\n"),) if deed == "patch" else ()
+        source = form.get("source", "").replace("\r\n", "\n") if deed == "patch" else None
 
         def work() -> None:
-            getattr(bench.sandbox_of(run), deed)(run, *source, in_flight=form.get("in_flight") or None)
+            in_flight = form.get("in_flight") or None
+            if deed == "undo":
+                bench.sandbox_of(run).undo(run, in_flight)
+            else:
+                bench.go_on(run, source, in_flight)
 
         task = asyncio.create_task(unbroken(work))
         self._resumed.add(task)

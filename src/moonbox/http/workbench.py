@@ -24,7 +24,7 @@ from moonbox.audit.records import Call, Run
 from moonbox.audit.sinks import Sink, SinkAround
 from moonbox.codemode.sessions import TooManySessions
 from moonbox.durable.approvals import Answered, Approvals, Question
-from moonbox.durable.index import JournalFilter
+from moonbox.durable.index import JournalFilter, KnownRun
 from moonbox.durable.questions import Questions
 from moonbox.errors import ArgumentError, MoonboxError, UsageError
 from moonbox.http.events import Event, Events, TrailWatch, event_stream
@@ -84,6 +84,7 @@ class Workbench:
         self._sandboxes: dict[str, Sandbox] = {}
         self._own: list[Sandbox] = []
         self._new_sandbox: Callable[[str], Sandbox] | None = None
+        self._options_for: Callable[[KnownRun], dict[str, Any]] | None = None
         self._watch: TrailWatch | None = None
         self._playground: Playground | None = None
 
@@ -106,9 +107,14 @@ class Workbench:
         knowledge: KnowledgeBase | None = None,
         diagnose: Callable[[], dict[str, Any]] | None = None,
         find_medium: Callable[[str], Media | None] | None = None,
+        options_for: Callable[[KnownRun], dict[str, Any]] | None = None,
     ) -> None:
-        """Work with this Sandbox, and with those that `make` gives for further languages."""
+        """Work with this Sandbox, and with those that `make` gives for further languages.
+
+        `options_for` gives the options of the Repl in which a run of the journal goes on.
+        """
         self._sandboxes[sandbox.language] = sandbox
+        self._options_for = options_for
         self._new_sandbox = make
         if sandbox.has_journal:
             self.approvals.keep_in(Questions(sandbox.journal.backend))
@@ -170,6 +176,16 @@ class Workbench:
     def sandbox_of(self, run: str) -> Sandbox:
         """The Sandbox of the language of a run of the journal."""
         return self._sandbox(self.journal.known(run).language)
+
+    def go_on(self, run: str, source: str | None, in_flight: str | None) -> None:
+        """Continue a run of the journal, with a corrected script or its own, with the tools that its scripts had."""
+        known = self.journal.known(run)
+        options: dict[str, Any] = {} if self._options_for is None else self._options_for(known)
+        sandbox = self._sandbox(known.language)
+        if source is None:
+            sandbox.resume(run, in_flight, **options)
+        else:
+            sandbox.patch(run, source, in_flight, **options)
 
     def undo_plan(self, run: str) -> tuple[UndoStep, ...]:
         """How the calls of a run are taken back; empty where there is nothing to undo, or no more."""

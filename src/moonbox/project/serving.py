@@ -370,6 +370,7 @@ def _assembled_with(
             knowledge=assembly.knowledge,
             diagnose=lambda: doctor.diagnose().to_dict(),
             find_medium=assembly.media.get if assembly.media is not None else None,
+            options_for=assembly.mode.options_for,
         )
         yield assembly
 
