@@ -244,7 +244,7 @@ def test_a_run_registers_its_socket_once_and_leaves_no_reader() -> None:
         loop = asyncio.get_running_loop()
         readers: list[int] = []
         add = loop.add_reader
-        loop.add_reader = lambda fd, *rest: (readers.append(fd), add(fd, *rest))[1]  # type: ignore[method-assign,misc,assignment]  # counted
+        loop.add_reader = lambda fd, *rest: (readers.append(fd), add(fd, *rest))[1]  # type: ignore[method-assign]  # counted
         async with Sandbox([nap]) as box, box.repl() as repl:
             await repl.arun("return 1")
             readers.clear()

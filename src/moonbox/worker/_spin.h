@@ -18,7 +18,7 @@ enum {
   SPIN_LONGEST = 100000,     /* nanoseconds; about what it takes to wake the other side up and have its answer */
   SPIN_FIRST_PAUSE = 500000, /* after the first failure */
   SPIN_LONGEST_PAUSE = 64000000,
-  SPIN_FIRST_WAITS = 3,      /* not before: a worker that serves a single run does not profit */
+  SPIN_FIRST_WAITS = 1,      /* not before: a spare worker waits long for its first run */
 };
 
 typedef struct {

@@ -44,7 +44,7 @@ _SIGKILL, _SIGCONT, _SIGSTOP = (9, 19, 17) if sys.platform == "darwin" else (9, 
 _FREEZE_SLACK = 32 << 20  # bytes
 _MAIN_FD, _CONTROL_FD = 3, 4  # the numbers of a worker's sockets
 _REAP_MILLISECONDS = 100  # after the latest request; while there are some, each reaps
-_WARM_UP_RUNS = 20  # Python specializes the bytecode of a function after some calls
+_WARM_UP_RUNS, _NATIVE_RUNS = 20, 2  # Python specializes the bytecode of a function after some calls
 
 
 def main(fd: int, notes: int, *, native: bool = True, engine: str = DEFAULT_ENGINE, program: str | None = None) -> None:
@@ -155,7 +155,7 @@ class Zygote:
         gc.freeze()  # workers share these pages as long as no collection touches them
         gc.disable()
         child: Any = NativeChild(self._native, self._vm) if self._native else Child(None, None, self._vm)  # type: ignore[arg-type]
-        for _ in range(_WARM_UP_RUNS):
+        for _ in range(_NATIVE_RUNS if self._native else _WARM_UP_RUNS):
             child.warm_up()
         self._plan_jail()
         return marshal.dumps(("ok",))
