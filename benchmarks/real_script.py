@@ -16,15 +16,20 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import pydantic_monty as monty
 
 from moonbox import Sandbox, tool
+from moonbox.runs.blocking import BlockingDriver
+from moonbox.runs.runner import Runner
+from moonbox.runs.script_check import ScriptCheck
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 PAGE = Path(__file__).resolve().parent / "results.md"
 BEGIN = "## A script as models write them"
@@ -46,7 +51,7 @@ ROWS = {
     "first": "a program from its start to its first result and its end",
 }
 _RECORD = "Each run leaves a complete record, and arguments and results of calls are validated."
-_PROCESS = "Each script gets a process that no other script has used. Monty uses its processes again."
+_PROCESS = "Each script gets a jailed process that no other script has used. Monty uses its processes again."
 REASONS = {
     "new": "moonbox checks the script, and reports mistakes before anything runs. `check=False` leaves that out.",
     "typed": "",
@@ -54,13 +59,13 @@ REASONS = {
     "same": _RECORD,
     "call": "Tools have a thread, so that none outlasts the run's timeout. `@tool(thread=False)` leaves that out.",
     "quick": _RECORD,
-    "spaced": "The processor's caches are cold by then, and the host's part is Python.",
+    "spaced": "Caches are cold by then, and two processes must wake. Python reads more memory than compiled code does.",
     "one_off": _PROCESS,
     "spaced_one_off": _PROCESS,
     "eight": "Python runs one thread at a time. Several processes, or a cluster, use more processors.",
     "awaited": _RECORD,
     "text": "The text is JSON, which is checked before it is decoded.",
-    "first": "The modules for schemas, tools and the check are Python, and are loaded first.",
+    "first": "Python loads about 100 modules, then starts a second interpreter, locks it in, and forks it.",
 }
 """What a user gets where moonbox is slower."""
 
@@ -149,6 +154,60 @@ def together(works: Sequence[Callable[[], object]], count: int) -> float:
     for thread in threads:
         thread.join()
     return (time.perf_counter() - began) / count / len(works) * 1e6
+
+
+STAGES = {
+    "check": (ScriptCheck, "admit"),
+    "worker, calls, hand-overs": (BlockingDriver, "run"),
+    "record": (Runner, "finish"),
+    "all": (Runner, "run"),
+}
+"""The parts of a run, and what takes each."""
+
+
+@contextmanager
+def clocked() -> Iterator[dict[str, list[float]]]:
+    """Microseconds of each part of the runs that are made here."""
+    took: dict[str, list[float]] = {stage: [] for stage in STAGES}
+    plain = {stage: getattr(owner, name) for stage, (owner, name) in STAGES.items()}
+
+    def timer(stage: str) -> Callable[..., Any]:
+        def call(*given: Any, **named: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return plain[stage](*given, **named)
+            finally:
+                took[stage].append((time.perf_counter() - began) * 1e6)
+
+        return call
+
+    for stage, (owner, name) in STAGES.items():
+        setattr(owner, name, timer(stage))
+    try:
+        yield took
+    finally:
+        for stage, (owner, name) in STAGES.items():
+            setattr(owner, name, plain[stage])
+
+
+def stages() -> list[str]:
+    """A table of where the time of a new script goes."""
+    lines = [f"| | {' | '.join(STAGES)} |", "|---" + "|---:" * len(STAGES) + "|"]
+    with Sandbox(tools=[get_expenses]) as box, box.repl() as repl:
+        for _ in range(20):
+            repl.run(lua(fresh()))
+        for name, runs, count, pause in (
+            ("a Repl, in a row", repl, 200, 0.0),
+            ("a Repl, 0.3 s apart", repl, 15, 0.3),
+            ("one-off, in a row", box, 60, 0.0),
+            ("one-off, 0.3 s apart", box, 15, 0.3),
+        ):
+            with clocked() as took:
+                for _ in range(count):
+                    time.sleep(pause)
+                    runs.run(lua(fresh()))
+            lines.append(f"| {name} | {' | '.join(f'{median(took[stage]):,.0f}' for stage in STAGES)} |")
+    return lines
 
 
 def program(code: str) -> float:
@@ -268,6 +327,7 @@ def section(rounds: int) -> str:
         own, other = best[key, True], best[key, False]
         reason = REASONS[key] if own > other else ""
         lines.append(f"| {name} | {own:,.0f} | {other:,.0f} | {own / other:.2f} | {reason} |")
+    lines += ["", "Where moonbox's time goes with a new script, microseconds, the median of each part:", "", *stages()]
     return "\n".join(lines) + "\n"
 
 
