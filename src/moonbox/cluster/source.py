@@ -234,8 +234,7 @@ class ClusterSource:
         self.configure(config)
 
     def configure(self, config: dict[str, Any]) -> None:
-        self._config = config
-        self._digest = hashlib.sha256(msgpack.encode(config)).digest()
+        self._configured = hashlib.sha256(msgpack.encode(config)).digest(), config
 
     def spawn(self) -> Link:
         link = self._try_spawn()
@@ -264,7 +263,7 @@ class ClusterSource:
         """A worker on the node that is used least; None where every node is full or lost."""
         for connection in sorted(self.hosts.connections(), key=_use):
             try:
-                link = connection.spawn(self._digest, self._config)
+                link = connection.spawn(*self._configured)
             except HostLost:
                 continue
             if link is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,7 @@ SLEEP_UNTIL = AddedFunction(
 _OWN = (SHOW, PROGRESS, SLEEP, SLEEP_UNTIL)
 
 
+_REVISIONS = itertools.count(1)
 _ASKING = frozenset(("sys", "docs"))
 
 
@@ -74,7 +76,7 @@ class Additions(Struct, frozen=True):
     values: Mapping[str, Any] = field(default_factory=dict)
     docs: Mapping[str, str] = field(default_factory=dict)
     revision: int = 0
-    """Rises with every change that workers need to know of."""
+    """Another one with every change that workers need to know of."""
 
     @classmethod
     def standard(cls, *, waits: bool = False) -> Additions:
@@ -105,7 +107,7 @@ class Additions(Struct, frozen=True):
             values[name] = _lowered(name, value)
         text = doc or _own_doc(value)
         described = self.document(name, text) if text else self
-        return Additions(functions, values, described.docs, self.revision + 1)
+        return Additions(functions, values, described.docs, next(_REVISIONS))
 
     def document(self, name: str, text: str) -> Additions:
         """With an entry of the documentation; without the entry where the text is empty."""

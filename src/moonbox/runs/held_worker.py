@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -28,6 +29,7 @@ _MOST_FINDINGS, _DEEPEST_FINDING = 10_000, 8  # elements of the answer; levels o
 _MOST_GLOBALS = 200_000  # elements of the answer; the engine names at most 10 000 globals
 _LARGEST_LOOK, _MOST_ELEMENTS = 1 << 20, 200_000  # bytes; elements
 _DEEPEST = 4  # nested lists and tables of a value, thrice
+_UNKNOWN = (None, -1, -1, None)
 _Name = Annotated[str, Meta(max_length=2_100)]
 
 
@@ -81,7 +83,7 @@ class HeldWorker:
         configured: Any = link.configured
         if configured == mark:
             return b""
-        known = configured or self._settings.template
+        known = configured or link.template or _UNKNOWN
         link.configured = mark
         link.memory = memory = limits.max_memory
         link.reader.largest = memory + _FRAME_SLACK
@@ -89,9 +91,12 @@ class HeldWorker:
             return b""
         config: dict[str, Any] = {}
         if mark[:3] != known[:3]:
-            config["environment"] = describe_environment(
-                toolbox, additions, self._settings.features, self._settings.language
-            )
+            settings = self._settings
+            if configured is None:
+                self._pool.lacked(
+                    (*mark[:3], settings.limits), partial(settings.config_for_workers, toolbox, additions)
+                )
+            config["environment"] = describe_environment(toolbox, additions, settings.features, settings.language)
         if limits is not known[3] and limits != known[3]:
             config["limits"] = self._settings.limits_for_worker(limits)
         return protocol.pack(protocol.CONFIGURE, config) if config else b""

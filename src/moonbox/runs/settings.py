@@ -44,8 +44,6 @@ class Settings:
     """Whether scripts are checked before they run."""
     additions: Additions = field(default_factory=Additions.standard)
     """What Repls that are made from now on find beside their tools."""
-    template: EnvironmentMark = field(init=False)
-    """What every worker has when it comes from the pool."""
 
     @property
     def script_approver(self) -> Callable[[ToolCall], Any] | None:
@@ -54,13 +52,10 @@ class Settings:
     def limits_for_worker(self, limits: Limits) -> dict[str, Any]:
         return {**limits.to_dict(), "allow_nan": self.allow_nan}
 
-    def config_for_workers(self) -> dict[str, Any]:
-        """What every worker starts with."""
-        self.template = (self.toolbox, self.toolbox.revision, self.additions.revision, self.limits)
+    def config_for_workers(self, toolbox: Toolbox, additions: Additions) -> dict[str, Any]:
+        """What every worker starts with, for scripts that find this."""
         return {
             "engine": self.language.engine_for_workers(),
             "limits": self.limits_for_worker(self.limits),
-            "environment": describe_environment(
-                self.toolbox, self.additions, self.features, self.language, with_runtime=True
-            ),
+            "environment": describe_environment(toolbox, additions, self.features, self.language, with_runtime=True),
         }

@@ -282,9 +282,13 @@ def open_parts(
             from moonbox.cluster.membership import Membership
 
             services.cluster = Membership(options.cluster, options.node_timeout)
-        source, zygote = _open_source(options.isolation, settings, services.cluster)
+        toolbox, additions = settings.toolbox, settings.additions
+        template = toolbox, toolbox.revision, additions.revision, settings.limits
+        config = settings.config_for_workers(toolbox, additions)
+        source, zygote = _open_source(options.isolation, config, services.cluster)
         require = tuple(options.require)
         services.pool = pool = Pool(source, spares=options.min_workers, most=options.max_workers, require=require)
+        pool.template = template
         if require:
             opened.callback(pool.close)
             pool.prime()  # raises where the jail lacks a layer
@@ -293,10 +297,9 @@ def open_parts(
 
 
 def _open_source(
-    isolation: Any, settings: Settings, cluster: Membership | None
+    isolation: Any, config: dict[str, Any], cluster: Membership | None
 ) -> tuple[WorkerSource, ProcessSource | None]:
     """Where workers come from; the second is the same where it is a zygote of this machine."""
-    config = settings.config_for_workers()
     if cluster is not None:
         from moonbox.cluster.source import ClusterSource
 

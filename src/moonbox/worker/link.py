@@ -53,8 +53,10 @@ class Link:
 
     greeting: bytes | None = None
     """What the worker said of its jail."""
+    template: object = None
+    """What its source has given it; None where that is not known."""
     configured: object = None
-    """What the worker was configured with last; None for what its source gives every worker."""
+    """What the worker was configured with since; None if with nothing."""
     memory = 0
     """Bytes that its scripts may hold; 0 for what its source gives every worker."""
     closed = False

@@ -6,7 +6,8 @@ import contextlib
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -24,6 +25,8 @@ SPAWN_DELAY = 0.01
 """Seconds by which the end of a retired worker, and the start of a spare, are delayed."""
 FREEZE_AFTER = 1.0
 """Seconds after which an idle worker is frozen, so that a hijacked one cannot compute between runs."""
+RENEWAL_DELAY = 1.0
+"""Seconds between two changes of what new workers are given, which take some milliseconds of the zygote's time."""
 _RETRY_AFTER = 0.5
 
 
@@ -46,7 +49,7 @@ class PoolCounts(msgspec.Struct, frozen=True, kw_only=True):
 class Pool:
     """Hands out workers: at most `most` at once. Up to `spares` of them are started in advance.
 
-    A background thread starts spares, ends retired workers and freezes idle ones.
+    A background thread starts spares, ends retired workers, freezes idle ones and renews what new ones are given.
     """
 
     def __init__(self, source: WorkerSource, *, spares: int, most: int, require: Collection[str] = ()) -> None:
@@ -66,6 +69,11 @@ class Pool:
         self._live = 0  # handed out, spare, or being started
         self._some_awake = False  # some of those handed out may not be frozen
         self.closed = False
+        self.template: object = None
+        """What the source gives the workers that it starts; None while that changes."""
+        self._lacked: object = None  # by the latest new worker that lacked something
+        self._renewal: Callable[[], None] | None = None
+        self._renewed = -RENEWAL_DELAY
         self.on_full: Callable[[], object] = lambda: None
         """Called when a request for a worker begins to wait."""
         self._maintainer: threading.Thread | None = None
@@ -185,6 +193,15 @@ class Pool:
             if self._wants_spare():
                 self._wake_maintainer()
 
+    def lacked(self, template: object, config: Callable[[], dict[str, Any]]) -> None:
+        """A new worker lacked this. If the one before did too, the source gives it to all that come from now on."""
+        with self.lock:
+            is_second, self._lacked = template == self._lacked, template
+            rests = time.monotonic() < self._renewed + RENEWAL_DELAY
+            if is_second and not rests and template != self.template and not self.closed:
+                self._renewal, self._renewed = partial(self._renew, template, config), time.monotonic()
+                self._wake_maintainer()
+
     def close(self) -> None:
         with self.lock:
             if self.closed:
@@ -228,8 +245,11 @@ class Pool:
 
     def _start(self, *, out: bool) -> Link:
         """Start a worker, which is counted as live already."""
+        template = self.template
         try:
             link = self._source.spawn()
+            if template is self.template:
+                link.template = template
             if self._require:
                 check_layers(link, self._require)
         except BaseException:
@@ -277,11 +297,11 @@ class Pool:
         return self.closed or (not self._spares and self._wants_spare())
 
     def _maintain(self) -> None:
-        """Start spares, end retired workers and freeze idle ones, until the pool is closed."""
+        """Do what the background thread is for, until the pool is closed."""
         looked = time.monotonic()
         while True:
             with self.lock:
-                while not (self.closed or self._retired or self._wants_spare()):
+                while not (self.closed or self._retired or self._wants_spare() or self._renewal):
                     rest = looked + FREEZE_AFTER - time.monotonic() if self._some_awake else None
                     if rest is not None and rest <= 0:
                         break
@@ -290,12 +310,15 @@ class Pool:
                 if self.closed:
                     return
                 retired, self._retired = self._retired, deque()
+                renewal, self._renewal = self._renewal, None
                 wants_spare = self._wants_spare()
                 self._live += wants_spare
                 freezes = self._some_awake and time.monotonic() >= looked + FREEZE_AFTER
             if freezes:
                 looked = time.monotonic()
                 self._freeze_idle(looked - FREEZE_AFTER)
+            if renewal is not None:
+                renewal()
             if wants_spare:
                 self._start_spare()
             for link in retired:
@@ -310,6 +333,12 @@ class Pool:
         if not all(settled):
             with self.lock:
                 self._some_awake = True
+
+    def _renew(self, template: object, config: Callable[[], dict[str, Any]]) -> None:
+        self.template = None
+        with contextlib.suppress(WorkerError, OSError):  # until it works, new workers are told everything
+            self._source.configure(config())
+            self.template = template
 
     def _start_spare(self) -> None:
         try:
