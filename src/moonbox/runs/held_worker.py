@@ -83,7 +83,7 @@ class HeldWorker:
         configured: Any = link.configured
         if configured == mark:
             return b""
-        known = configured or link.template or _UNKNOWN
+        known: Any = configured or link.template or _UNKNOWN
         link.configured = mark
         link.memory = memory = limits.max_memory
         link.reader.largest = memory + _FRAME_SLACK
