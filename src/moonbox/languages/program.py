@@ -18,7 +18,7 @@ from moonbox.languages.facts import FACTS, Fact, filled
 _LONGEST_PATH = 50
 
 
-class Node(Struct, array_like=True, tag=str.lower, eq=False):
+class Node(Struct, array_like=True, tag=str.lower, eq=False, gc=False):
     """A part of a script."""
 
 

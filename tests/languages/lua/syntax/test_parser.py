@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moonbox.languages.lua.syntax.lexer import tokenize
+from moonbox.languages.lua.syntax.lexer import Words, tokenize
 from moonbox.languages.lua.syntax.listing import lua_program
 from moonbox.languages.lua.syntax.parser import expressions_end, parse
 from moonbox.languages.program import (
@@ -53,7 +53,7 @@ def verdict(source: str) -> tuple[str, int, str] | None:
 
 def agrees(source: str) -> bool:
     said = verdict(source)
-    parsed = parse(tokenize(source))
+    parsed = parse(Words(source))
     assert parsed is not None
     if said is None:
         return True  # accepted, an expression, or refused for its meaning
@@ -85,8 +85,8 @@ def test_agrees_about_damaged_scripts(source: str, at: int, cut: int, word: str)
 
 
 def test_blocks_and_their_ends() -> None:
-    tokens = tokenize("for i = 1, 2 do\n  local function f(p) return p end\nend\nfunction t.g() end return a")
-    parsed = parse(tokens)
+    words = Words("for i = 1, 2 do\n  local function f(p) return p end\nend\nfunction t.g() end return a")
+    parsed, tokens = parse(words), words.tokens
     assert parsed is not None and parsed.failure is None
     assert [(tokens[a].text, tokens[a].line, tokens[b].line) for a, b in parsed.pairs] == [
         ("function", 2, 2),
@@ -96,8 +96,8 @@ def test_blocks_and_their_ends() -> None:
 
 
 def test_where_a_failure_stands() -> None:
-    tokens = tokenize("while x do\n  f(1, {a = 2, !})\nend")
-    failure = parse(tokens).failure  # type: ignore[union-attr]
+    words = Words("while x do\n  f(1, {a = 2, !})\nend")
+    failure, tokens = parse(words).failure, words.tokens  # type: ignore[union-attr]
     assert failure is not None
     assert tokens[failure.index].text == "!"
     assert [bracket.text for bracket in failure.brackets] == ["(", "{"]
@@ -106,30 +106,30 @@ def test_where_a_failure_stands() -> None:
 
 
 def test_nesting_too_deep_is_no_crash() -> None:
-    assert parse(tokenize("(" * 5_000)) is None
-    assert parse(tokenize("f(function() " * 5_000)) is None
-    assert parse(tokenize("x = " + "{" * 5_000)) is None
+    assert parse(Words("(" * 5_000)) is None
+    assert parse(Words("f(function() " * 5_000)) is None
+    assert parse(Words("x = " + "{" * 5_000)) is None
 
 
 def test_ends_of_expressions() -> None:
-    tokens = tokenize("a + f(x).y[1] b")
-    assert tokens[expressions_end(tokens, 0, only_one=True) or 0].text == "b"
-    assert expressions_end(tokenize("+"), 0) is None
-    assert expressions_end(tokenize("1, 2 x"), 0) == 3
+    words = Words("a + f(x).y[1] b")
+    assert words.texts[expressions_end(words, 0, only_one=True) or 0] == "b"
+    assert expressions_end(Words("+"), 0) is None
+    assert expressions_end(Words("1, 2 x"), 0) == 3
 
 
 def test_every_name_of_a_tree_is_one_in_the_script() -> None:
     trees = 0
     for step in STEPS:
-        tokens = tokenize(step)
-        parsed = parse(tokens)
+        words = Words(step)
+        parsed = parse(words)
         assert parsed is not None
         assert (parsed.outline is None) == (parsed.failure is not None)
         if parsed.outline is None:
             continue
         trees += 1
         found = [node for node in inside(parsed.outline.body) if isinstance(node, Name)]
-        assert all(tokens[node.at].text == node.name for node in found), step
+        assert all(words.texts[node.at] == node.name for node in found), step
     assert trees > 500
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from moonbox.languages.lua.syntax.lexer import Token, tokenize
+from moonbox.languages.lua.syntax.lexer import Token, Words
 from moonbox.languages.lua.syntax.parser import SyntaxFailure, parse
 from moonbox.languages.lua.vocabulary import equivalents
 from moonbox.languages.tables import table
@@ -100,7 +100,7 @@ def corrected(text: str | None) -> str | None:
 
 def is_lua(text: str) -> bool:
     """Whether the text can stand as one line of a Lua script."""
-    parsed = (parse(tokenize(frame.replace("{}", text))) for frame in _FRAMES)
+    parsed = (parse(Words(frame.replace("{}", text))) for frame in _FRAMES)
     return any(each is not None and each.failure is None for each in parsed)
 
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from moonbox.languages.lua.explain.slips import Advice, corrected, find_slip, is_lua, with_line
+from moonbox.languages.lua.syntax.lexer import Words
 from moonbox.languages.lua.syntax.parser import SyntaxFailure, expressions_end, parse
 from moonbox.languages.lua.vocabulary import message_hint
 from moonbox.suggest import nearest
@@ -141,15 +142,15 @@ def _else_if(listing: Listing, failure: SyntaxFailure) -> Advice | None:
     """`else if`, which opens a second `if` that needs an `end` of its own."""
     if not failure.text.startswith("'end' expected") or failure.token.kind != "eof":
         return None
-    words: list[Token] = []
+    words = [listing.tokens[0].text]
     joined: Token | None = None
-    for token in listing.tokens:
-        if token.text == "if" and words and words[-1].text == "else" and words[-1].line == token.line:
-            words[-1] = words[-1]._replace(text="elseif")
+    for before, token in pairwise(listing.tokens[:-1]):
+        if token.text == "if" and before.text == "else" and before.line == token.line:
+            words[-1] = "elseif"
             joined = joined or token
         else:
-            words.append(token)
-    parsed = parse(words) if joined is not None else None
+            words.append(token.text)
+    parsed = parse(Words(" ".join(words))) if joined is not None else None
     if joined is None or parsed is None or parsed.failure is not None:
         return None
     explanation = "else if opens another if that needs an end of its own; use elseif"
@@ -216,7 +217,7 @@ def _missing_return(listing: Listing, failure: SyntaxFailure) -> Advice | None:
         return None
     if failure.text == "unexpected symbol" and failure.index != first:
         return None
-    stop = expressions_end(tokens, first)
+    stop = expressions_end(listing.read, first)
     alone = first == 0 or tokens[first - 1].last_line < tokens[first].line or tokens[first - 1].text == ";"
     if stop is None or not alone:
         return None

@@ -124,7 +124,7 @@ class ScriptValue(Struct, frozen=True):
         if tokens[at].text != "(":
             return [self.listing.text(at, call.stop)]
         texts: list[str] = []
-        while at < call.stop - 1 and (stop := expressions_end(tokens, at + 1, only_one=True)) is not None:
+        while at < call.stop - 1 and (stop := expressions_end(self.listing.read, at + 1, only_one=True)) is not None:
             texts.append(self.listing.text(at + 1, stop))
             at = stop
         return texts

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from moonbox.languages import program as p
-from moonbox.languages.lua.syntax.lexer import Token, number_value, string_value
+from moonbox.languages.lua.syntax.lexer import Token, Words, number_value, problem_of, string_value
 
 _DEEPEST = 60  # levels of nesting; each costs a few Python frames
 _PRECEDENCE = {
@@ -15,7 +13,6 @@ _PRECEDENCE = {
 _RIGHT = frozenset({"..", "^"})
 _UNARY = frozenset({"not", "-", "~", "#"})
 _SUFFIXES = frozenset({".", "[", ":", "(", "string", "{"})
-_SPELLED = frozenset({"keyword", "op", "eof"})
 _CONSTANTS = frozenset({"number", "string", "nil", "true", "false", "..."})
 _WORDS = {"nil": None, "true": True, "false": False}
 
@@ -34,8 +31,9 @@ class TooDeep(Exception):
 class ExpressionParser:
     """Moves over words and reads expressions; what functions consist of is read by a subclass."""
 
-    def __init__(self, tokens: Sequence[Token], at: int = 0) -> None:
-        self.tokens = tokens
+    def __init__(self, words: Words, at: int = 0) -> None:
+        self.words = words
+        self.kinds, self.texts = words.kinds, words.texts
         self.at = at
         self.text = ""
         self.brackets: list[int] = []
@@ -51,7 +49,7 @@ class ExpressionParser:
 
     @property
     def token(self) -> Token:
-        return self.tokens[self.at]
+        return self.words.tokens[self.at]
 
     def look(self) -> None:
         """See the current word: `text` is its text, or its kind where there are many of that kind."""
@@ -60,11 +58,9 @@ class ExpressionParser:
 
     def next(self) -> None:
         self.at = at = self.at + 1
-        token = self.tokens[at]
-        kind = token[0]  # by position: this is the parser's innermost step
-        self.text = token[1] if kind in _SPELLED else kind
-        if kind == "bad":
-            raise NotLua(token.problem)
+        self.text = text = self.kinds[at]
+        if text == "bad":
+            raise NotLua(problem_of(self.texts[at]))
 
     def accept(self, text: str) -> bool:
         if self.text != text:
@@ -86,7 +82,7 @@ class ExpressionParser:
     def close(self, text: str, opener: int) -> None:
         """The end of what `opener` began."""
         if self.text != text:
-            began = self.tokens[opener]
+            began = self.words.tokens[opener]
             far = f" (to close '{began.text}' at line {began.line})" if began.line != self.token.last_line else ""
             raise NotLua(f"'{text}' expected{far}")
         self.next()
@@ -111,8 +107,10 @@ class ExpressionParser:
         return tuple(values)
 
     def expression(self) -> p.Expression:
-        self.enter()
-        value = self._operand()
+        self._depth += 1  # as `enter`
+        if self._depth > _DEEPEST:
+            raise TooDeep
+        value = self.suffixed() if self.text == "name" else self._operand()
         if self.text in _PRECEDENCE:
             value = self._operation(value)
         self._depth -= 1
@@ -136,7 +134,7 @@ class ExpressionParser:
     def _join(self, values: list[p.Expression], waiting: list[tuple[int, int]]) -> None:
         _, at = waiting.pop()
         right, left = values.pop(), values.pop()
-        values.append(p.Operation(at, self.tokens[at].text, left, right))
+        values.append(p.Operation(at, self.texts[at], left, right))
 
     def _operand(self) -> p.Expression:
         if self.text not in _UNARY:
@@ -147,7 +145,7 @@ class ExpressionParser:
             self.next()
         value = self._simple()
         for at in reversed(unary):
-            operator = self.tokens[at].text
+            operator = self.texts[at]
             if operator == "#":
                 value = p.Length(at, value)
             elif operator == "-" and type(value) is p.Constant and type(value.value) in (int, float):
@@ -177,9 +175,9 @@ class ExpressionParser:
             return p.Other(at, (), kind, at + 1)
         self.ends_with = "value"
         if kind == "string":
-            return p.Constant(at, string_value(self.tokens[at].text), at + 1)
+            return p.Constant(at, string_value(self.texts[at]), at + 1)
         if kind == "number":
-            return p.Constant(at, number_value(self.tokens[at].text), at + 1)
+            return p.Constant(at, number_value(self.texts[at]), at + 1)
         return p.Constant(at, _WORDS[kind], at + 1)
 
     def suffixed(self) -> p.Expression:
@@ -188,7 +186,7 @@ class ExpressionParser:
         value: p.Expression
         if self.text == "name":
             self.next()
-            value, ends_with = p.Name(first, self.tokens[first].text, first + 1), "place"
+            value, ends_with = p.Name(first, self.texts[first], first + 1), "place"
         elif self.text == "(":
             self._open()
             value, ends_with = self.expression(), "value"
@@ -201,14 +199,14 @@ class ExpressionParser:
                 case ".":
                     self.next()
                     key = self.name()
-                    value = p.Field(first, value, self.tokens[key].text, key, self.at)
+                    value = p.Field(first, value, self.texts[key], key, self.at)
                 case "[":
                     value = self._index(first, value, self._key())
                 case ":":
                     self.next()
                     key = self.name()
                     arguments = self._arguments()
-                    value = p.Method(first, value, self.tokens[key].text, arguments, key, self.at)
+                    value = p.Method(first, value, self.texts[key], arguments, key, self.at)
                     ends_with = "call"
                 case _:
                     value = self._call(first, value)
@@ -249,8 +247,8 @@ class ExpressionParser:
             first = self.at
             name: str | None = None
             key: p.Expression | None = None
-            if self.text == "name" and self.tokens[self.at + 1].text == "=":
-                name = self.tokens[first].text
+            if self.text == "name" and self.texts[self.at + 1] == "=":
+                name = self.texts[first]
                 self.next()
                 self.next()
             elif self.text == "[":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import NamedTuple
 
 from moonbox.languages.language import RESERVED_WORDS
@@ -22,38 +23,90 @@ class Token(NamedTuple):
     """What Lua's own reader says of a bad token."""
 
 
-def tokenize(source: str, line: int = 1, most: int = 1_000_000) -> list[Token]:
-    """The first words of a script in one pass, an eof token last. Linear in the length of the source."""
-    tokens: list[Token] = []
-    append, make, reserved = tokens.append, tuple.__new__, RESERVED_WORDS
-    at, line_start, size = 0, 0, len(source)
-    words = _WORD.finditer(source)
-    while at < size and len(tokens) < most:
-        match = next(words)  # the last alternative takes any character
-        index = match.lastindex
-        if index == 1 or index == 2:  # nearly all words: made without the detour over their class
-            start, at = match.span(index)
-            text = source[start:at]
-            kind = "op" if index == 2 else "keyword" if text in reserved else "name"
-            append(make(Token, (kind, text, line, start - line_start + 1, start, at, line, "")))
-            continue
-        group = match.lastgroup or ""
-        start, at = match.span(group)
-        if group == "newline":
-            line, line_start = line + 1, at
-        elif group not in _SKIPPED:
-            read = _long if group == "long" else _word
-            token = read(source, match, line, start - line_start + 1)
-            if token.kind != "comment":
-                append(token)
-            if token.last_line != line:
-                line = token.last_line
-                line_start = max(source.rfind("\n", 0, token.end), source.rfind("\r", 0, token.end)) + 1
-            if token.end != at:  # a long one, whose end the pattern does not look for
-                at = token.end
-                words = _WORD.finditer(source, at)
-    append(Token("eof", "<eof>", line, at - line_start + 1, at, at, line))
-    return tokens
+class Words:
+    """The words of a script as its parser looks at them, and as tokens where their places are asked for.
+
+    Reads at most so many words, in one pass. Linear in the length of the source.
+    """
+
+    def __init__(self, source: str, most: int = 1_000_000) -> None:
+        read: list[tuple[str, str, str, str]] = _WORD.findall(source)
+        if len(read) > 1 and not read[-2][2]:  # the end is found again behind blanks
+            read.pop()
+        if len(read) > most + 1:
+            read[most:] = [("", "", "", "")]
+        self._read = read
+        self.texts = [each[2] for each in read]
+        """The words, "<eof>" last."""
+        self.texts[-1] = _END
+        kinds = dict(_SPELLED)
+        for text in set(self.texts).difference(kinds):
+            kinds[text] = _kind(text)
+        self.kinds = [kinds[text] for text in self.texts]
+        """Keywords and operators as they are written; of other words name, number, string, foreign or bad."""
+
+    @cached_property
+    def tokens(self) -> list[Token]:
+        """The words with their places, an eof token last."""
+        tokens: list[Token] = []
+        at, line, line_start = 0, 1, 0
+        for (gap, *_), text, spelled in zip(self._read, self.texts, self.kinds, strict=True):
+            if newlines := _newlines(gap):
+                line, line_start = line + newlines, at + _last_line(gap)
+            at += len(gap)
+            kind = "keyword" if spelled in RESERVED_WORDS else "op" if spelled in _SPELLED else spelled
+            if spelled == _END:
+                tokens.append(Token("eof", text, line, at - line_start + 1, at, at, line))
+                break
+            within = _newlines(text) if kind in ("string", "bad") else 0
+            problem = problem_of(text) if kind == "bad" else ""
+            end = at + len(text)
+            tokens.append(Token(kind, text, line, at - line_start + 1, at, end, line + within, problem))
+            if within:
+                line, line_start = line + within, at + _last_line(text)
+            at = end
+        return tokens
+
+
+def _newlines(text: str) -> int:
+    return len(_NEWLINE.findall(text)) if "\n" in text or "\r" in text else 0
+
+
+def _last_line(text: str) -> int:
+    """Where the last line of a text begins."""
+    return max(text.rfind("\n"), text.rfind("\r")) + 1
+
+
+def _kind(text: str) -> str:
+    """What a word is that is no keyword and no operator."""
+    first = text[0]
+    if first in _LETTERS:
+        return "name"
+    if first in _DIGITS or first == ".":
+        return "number" if _NUMBER.fullmatch(text) else "bad"
+    if first in _QUOTES or first == "[":
+        return "bad" if problem_of(text) else "string"
+    return "bad" if first == "-" else "foreign"
+
+
+def problem_of(text: str) -> str:
+    """What Lua's own reader says of a word; "" where it is good."""
+    match text[0]:
+        case '"' | "'":
+            return _string_problem(text)
+        case "[":
+            level = text.find("[", 1)
+            if level < 0:
+                return "invalid long string delimiter"
+            return "" if text.endswith(f"]{text[1:level]}]") else "unfinished long string"
+        case "-":
+            return "unfinished long comment"
+    return "malformed number"
+
+
+def tokenize(source: str) -> list[Token]:
+    """The words of a script with their places, an eof token last."""
+    return Words(source).tokens
 
 
 def bad_escape(text: str) -> str:
@@ -107,36 +160,6 @@ def number_value(text: str) -> int | float:
             return float("inf")
 
 
-def _word(source: str, match: re.Match[str], line: int, column: int) -> Token:
-    group = match.lastgroup or ""
-    text, (start, end) = match[group], match.span(group)
-    kind, problem, last = group, "", line
-    if group == "number":
-        if not _NUMBER.fullmatch(text):
-            kind, problem = "bad", "malformed number"
-    elif group == "delimiter":
-        kind, problem = "bad", "invalid long string delimiter"
-    elif group == "string":
-        last += len(_NEWLINE.findall(text)) if "\\" in text else 0
-        problem = _string_problem(text)
-        kind = "bad" if problem else "string"
-    return Token(kind, text, line, column, start, end, last, problem)
-
-
-def _long(source: str, match: re.Match[str], line: int, column: int) -> Token:
-    """A long string, or a long comment (as kind "comment")."""
-    start = match.start("long")
-    comment = match["long"].startswith("--")
-    close = source.find(f"]{match['level']}]", match.end())
-    end = len(source) if close < 0 else close + len(match["level"]) + 2
-    text = source[start:end]
-    last = line + len(_NEWLINE.findall(text))
-    if close < 0:
-        what = "comment" if comment else "string"
-        return Token("bad", text, line, column, start, end, last, f"unfinished long {what}")
-    return Token("comment" if comment else "string", text, line, column, start, end, last)
-
-
 def _string_problem(text: str) -> str:
     if bad_escape(text):
         return "invalid escape sequence"
@@ -146,24 +169,28 @@ def _string_problem(text: str) -> str:
     return ""
 
 
-_SKIPPED = frozenset({"end", "comment"})
+_END = "<eof>"
+_OPERATORS = "+ * % ^ & | ( ) { } [ ] ; , # : :: = == ~ ~= < << <= > >> >= / // - . .. ..."
+_SPELLED = {text: text for text in [*RESERVED_WORDS, *_OPERATORS.split(), _END]}
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
+_DIGITS = frozenset("0123456789")
+_QUOTES = frozenset("\"'")
 _NEWLINE = re.compile(r"\r\n|\n\r|\n|\r")
 _WORD = re.compile(
     r"""
-    [ \t\v\f]*+(?:
-      (?P<name>[A-Za-z_][A-Za-z0-9_]*+)
-    | (?P<op>[+*%^&|(){}\];,#]|::?|==?|~=?|<[=<]?|>[=>]?|//?|-(?!-)|\[(?![=\[])|\.(?!\.|[0-9])|\.\.\.?)
-    | (?P<newline>\r\n|\n\r|\n|\r)
-    | (?P<long>(?:--)?\[(?P<level>=*+)\[)
-    | (?P<delimiter>\[=++)
-    | (?P<comment>--[^\n\r]*+)
-    | (?P<number>0[xX](?:[pP][+-]?|[0-9a-fA-F.])*+[A-Za-z_]?|\.?[0-9](?:[eE][+-]?|[0-9a-fA-F.])*+[A-Za-z_]?)
-    | (?P<string>"(?:[^"\\\n\r]++|\\(?:z\s*+|\r\n|\n\r|[\s\S]))*+"?|'(?:[^'\\\n\r]++|\\(?:z\s*+|\r\n|\n\r|[\s\S]))*+'?)
-    | (?P<end>\Z)
-    | (?P<foreign>[\s\S])
+    ( [ \t\v\f\r\n]*+ (?:
+        --(?: \[(=*+)\[[\s\S]*?\]\2\] | (?!\[=*+\[)[^\n\r]*+ ) [ \t\v\f\r\n]*+
+    )* )
+    ( [A-Za-z_][A-Za-z0-9_]*+
+    | [+*%^&|(){}\];,\#]|::?|==?|~=?|<[=<]?|>[=>]?|//?|-(?!-)|\[(?![=\[])|\.(?!\.|[0-9])|\.\.\.?
+    | 0[xX](?:[pP][+-]?|[0-9a-fA-F.])*+[A-Za-z_]?|\.?[0-9](?:[eE][+-]?|[0-9a-fA-F.])*+[A-Za-z_]?
+    | "(?:[^"\\\n\r]++|\\(?:z\s*+|\r\n|\n\r|[\s\S]))*+"?|'(?:[^'\\\n\r]++|\\(?:z\s*+|\r\n|\n\r|[\s\S]))*+'?
+    | \[(=*+)\[[\s\S]*?\]\4\] | (?:--)?\[=*+\[[\s\S]*+
+    | \[=++ | \Z | [\s\S]
     )""",
     re.VERBOSE,
 )
+"""Blanks and comments, and the word behind them; the last finds nothing."""
 _NUMBER = re.compile(
     r"0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][+-]?[0-9]+)?"
     r"|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"

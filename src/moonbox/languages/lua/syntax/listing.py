@@ -9,7 +9,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import TypeVar
 
-from moonbox.languages.lua.syntax.lexer import Token, tokenize
+from moonbox.languages.lua.syntax.lexer import Token, Words
 from moonbox.languages.lua.syntax.parser import Parsed, parse
 from moonbox.languages.program import Expression, Node, Outline, Program, children, inside
 
@@ -43,23 +43,29 @@ class Listing:
         return self.lines[number - 1] if number is not None and 1 <= number <= len(self.lines) else None
 
     @cached_property
+    def read(self) -> Words:
+        """Its words as the parser looks at them."""
+        return Words(self._source[:MOST_READ], MOST_WORDS)
+
+    @property
     def tokens(self) -> list[Token]:
-        return tokenize(self._source[:MOST_READ], most=MOST_WORDS)
+        """Its words with their places."""
+        return self.read.tokens
 
     @property
     def whole(self) -> bool:
         """Whether all of it is read into words."""
-        return len(self._source) <= MOST_READ and len(self.tokens) <= MOST_WORDS
+        return len(self._source) <= MOST_READ and len(self.read.texts) <= MOST_WORDS
 
     @cached_property
     def parsed(self) -> Parsed | None:
         """What the parser makes of it; None when it is too long or too deep to say."""
-        return parse(self.tokens) if self.whole else None
+        return parse(self.read) if self.whole else None
 
     @cached_property
     def parsed_as_value(self) -> Parsed | None:
         """The same when parsed as an expression, as a script may be."""
-        return parse(self.tokens, as_value=True) if self.whole else None
+        return parse(self.read, as_value=True) if self.whole else None
 
     @cached_property
     def outline(self) -> Outline | None:

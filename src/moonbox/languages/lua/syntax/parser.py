@@ -15,7 +15,7 @@ from moonbox.languages import program as p
 from moonbox.languages.lua.syntax.expressions import ExpressionParser, NotLua, TooDeep
 
 if TYPE_CHECKING:
-    from moonbox.languages.lua.syntax.lexer import Token
+    from moonbox.languages.lua.syntax.lexer import Token, Words
 
 _BLOCK_END = frozenset({"else", "elseif", "end", "until"})
 
@@ -49,9 +49,9 @@ class Parsed(Struct, frozen=True, kw_only=True):
     """Each block's keyword and the `end` or `until` that closed it."""
 
 
-def parse(tokens: Sequence[Token], *, as_value: bool = False) -> Parsed | None:
+def parse(words: Words, *, as_value: bool = False) -> Parsed | None:
     """Parse a script, or with `as_value` what follows a `return`. None when it is nested too deeply to say."""
-    parser = _Parser(tokens)
+    parser = _Parser(words)
     outline = failure = None
     try:
         outline = parser.outline(as_value)
@@ -66,9 +66,9 @@ def parse(tokens: Sequence[Token], *, as_value: bool = False) -> Parsed | None:
     )
 
 
-def expressions_end(tokens: Sequence[Token], index: int, *, only_one: bool = False) -> int | None:
+def expressions_end(words: Words, index: int, *, only_one: bool = False) -> int | None:
     """Where the list of expressions, or the only one, that begins at `index` ends; None when there is none."""
-    parser = _Parser(tokens, index)
+    parser = _Parser(words, index)
     try:
         parser.look()
         if only_one:
@@ -81,8 +81,8 @@ def expressions_end(tokens: Sequence[Token], index: int, *, only_one: bool = Fal
 
 
 class _Parser(ExpressionParser):
-    def __init__(self, tokens: Sequence[Token], at: int = 0) -> None:
-        super().__init__(tokens, at)
+    def __init__(self, words: Words, at: int = 0) -> None:
+        super().__init__(words, at)
         self.statement_at = at
         self.after_return = False
         self.blocks: list[int] = []
@@ -94,14 +94,15 @@ class _Parser(ExpressionParser):
         """Locals of the main block that are declared so far. Those of inner blocks count as globals."""
 
     def failure(self, text: str) -> SyntaxFailure:
+        tokens = self.words.tokens
         return SyntaxFailure(
             index=self.at,
-            token=self.token,
-            before=self.tokens[self.at - 1],
+            token=tokens[self.at],
+            before=tokens[self.at - 1],
             text=text,
             statement=self.statement_at,
-            blocks=tuple(self.tokens[block] for block in self.blocks),
-            brackets=tuple(self.tokens[bracket] for bracket in self.brackets),
+            blocks=tuple(tokens[block] for block in self.blocks),
+            brackets=tuple(tokens[bracket] for bracket in self.brackets),
             after_return=self.after_return,
         )
 
@@ -119,7 +120,7 @@ class _Parser(ExpressionParser):
         )
 
     def _text_of(self, index: int) -> str:
-        return self.tokens[index].text
+        return self.texts[index]
 
     def _block(self) -> p.Block:
         self.enter()
