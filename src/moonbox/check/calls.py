@@ -20,6 +20,8 @@ def call(walk: Walk, node: p.FunctionCall) -> v.Value:
     """What a call returns."""
     function = _called(walk, node)
     if isinstance(function, v.Library):
+        if function.name in walk.words.no_value:
+            walk.without_value[id(node)] = function.name
         handler = _LIBRARY.get(function.name)
         if handler is not None:
             return handler(walk, node)
@@ -31,8 +33,7 @@ def call(walk: Walk, node: p.FunctionCall) -> v.Value:
         elif function.name in ("table.move", "rawset", "setmetatable", "array"):
             for argument in node.arguments:
                 walk.hand_over(argument)
-        kind = _RETURNS.get(function.name)
-        return v.Scalar(kind) if kind else None
+        return _RETURNS.get(function.name)
     for argument in node.arguments:
         slips.used(walk, argument)
         if not isinstance(function, v.ToolValue):
@@ -59,6 +60,8 @@ def _called(walk: Walk, node: p.FunctionCall) -> v.Value:
     found: v.Value = walk.view.root
     for name in path:
         found = walk.view.member(found, name) if isinstance(found, v.ToolSpace) else found
+    if len(path) == 1 and isinstance(found, v.ToolValue):
+        return found
     if found is None:
         if not walk.is_tested(target):
             walk.error(target.key, *walk.view.unknown(".".join(path)), code="unknown_tool", tool=".".join(path))
@@ -69,6 +72,8 @@ def _called(walk: Walk, node: p.FunctionCall) -> v.Value:
 
 def tool_path(walk: Walk, node: p.Expression) -> list[str] | None:
     """The names behind `tools`; None for anything else."""
+    if p.root(node) != "tools":
+        return None
     path = p.path(node)
     is_tools = path[:1] == ["tools"] and isinstance(walk.name(p.Name(node.at, "tools")), v.ToolSpace)
     return path[1:] if is_tools else None
@@ -113,7 +118,7 @@ def method(walk: Walk, node: p.Method) -> v.Value:
         if isinstance(base, v.Data) and base.facts.kinds == v.OBJECT and base.facts.listed:
             problem = "is an object, not a list: len() counts its fields"
             walk.about_result(base, node.value, node.key, problem, reads.lists_within(walk, base))
-        return v.Scalar("number")
+        return v.NUMBER
     handler = walk.words.methods.get(node.name)
     if handler is not None and isinstance(base, v.Data | v.Results):
         return _over_list(walk, base, node.name, handler, node.arguments)
@@ -138,8 +143,7 @@ def method(walk: Walk, node: p.Method) -> v.Value:
     kinds = v.kinds_of(base) if isinstance(base, v.Data | v.Scalar) else None
     if kinds == v.TEXT:
         if name in walk.words.string_methods:
-            kind = _RETURNS.get(f"string.{name}")
-            return v.Scalar(kind) if kind else None
+            return _RETURNS.get(f"string.{name}")
         _no_method(walk, base, node, "a string")
     elif kinds and kinds <= v.TABLES and isinstance(base, v.Data):
         is_list = kinds == v.LIST
@@ -294,7 +298,7 @@ def _probe(walk: Walk, node: p.FunctionCall) -> v.Value:
         walk.value(argument)
         walk.probe(argument)
     walk.lenient -= 1
-    return v.Scalar("string")
+    return v.STRING
 
 
 _LIST_FUNCTIONS = {
@@ -320,10 +324,10 @@ _LIBRARY: dict[str, Callable[[Walk, p.FunctionCall], v.Value]] = {
     "type_of": _probe,
 }
 _RETURNS = {
-    **dict.fromkeys(("tostring", "json.encode", "json.stringify", "table.concat", "os.date"), "string"),
+    **dict.fromkeys(("tostring", "json.encode", "json.stringify", "table.concat", "os.date"), v.STRING),
     **dict.fromkeys(
-        (f"string.{name}" for name in ("format", "upper", "lower", "sub", "rep", "reverse", "gsub")), "string"
+        (f"string.{name}" for name in ("format", "upper", "lower", "sub", "rep", "reverse", "gsub")), v.STRING
     ),
-    **dict.fromkeys(("string.len", "os.time", "os.clock", "rawlen", "len"), "number"),
-    **dict.fromkeys((f"math.{name}" for name in ("floor", "ceil", "abs", "max", "min", "sqrt", "random")), "number"),
+    **dict.fromkeys(("string.len", "os.time", "os.clock", "rawlen", "len"), v.NUMBER),
+    **dict.fromkeys((f"math.{name}" for name in ("floor", "ceil", "abs", "max", "min", "sqrt", "random")), v.NUMBER),
 }

@@ -34,25 +34,26 @@ def operation(walk: Walk, node: p.Operation) -> v.Value:
         walk.lenient += 1  # the script asks whether it is there
         walk.value(node.left)
         walk.lenient -= 1
-        return v.Scalar("boolean")
+        return v.BOOLEAN
     left, right = walk.value(node.left), walk.value(node.right)
-    if operator in _EQUALITY and walk.language.runtime is None:
-        _explicit_null(walk, node)
     if operator in _EQUALITY:
+        if walk.language.runtime is None:
+            _explicit_null(walk, node)
         _equality(walk, node, left, right)
-        return v.Scalar("boolean")
+        return v.BOOLEAN
     if operator in _ORDER:
-        _order(walk, node, left, right)
-        return v.Scalar("boolean")
-    converts_text = walk.language.runtime is None  # Lua makes numbers of text
-    for side, value in ((node.left, left), (node.right, right)):
-        if operator in _ARITHMETIC and converts_text:
-            _summand(walk, node, side, value)
-        elif operator == "..":
-            _no_table(walk, side.at, side, value, "cannot be joined to a string")
+        if isinstance(left, v.Data) or isinstance(right, v.Data):
+            _order(walk, node, left, right)
+        return v.BOOLEAN
     if operator == "..":
-        return v.Scalar("string")
-    return v.Scalar("number") if operator in _ARITHMETIC and converts_text else None
+        _no_table(walk, node.left.at, node.left, left, "cannot be joined to a string")
+        _no_table(walk, node.right.at, node.right, right, "cannot be joined to a string")
+        return v.STRING
+    if operator in _ARITHMETIC and walk.language.runtime is None:  # Lua makes numbers of text
+        _summand(walk, node, node.left, left)
+        _summand(walk, node, node.right, right)
+        return v.NUMBER
+    return None
 
 
 def _junction(walk: Walk, node: p.Operation) -> v.Value:
@@ -84,7 +85,7 @@ def _tried(part: p.Expression, junction: str) -> str:
 def _explicit_null(walk: Walk, node: p.Operation) -> None:
     """`r.manager == json.null`: what came in as null reads as nil."""
     for side, other in ((node.left, node.right), (node.right, node.left)):
-        if p.path(side) == ["json", "null"] and type(other) in (p.Name, p.Field, p.Index):
+        if type(side) is p.Field and p.path(side) == ["json", "null"] and type(other) in (p.Name, p.Field, p.Index):
             always = "always false" if node.operator == "==" else "always true"
             walk.note(
                 node.at,
@@ -99,7 +100,9 @@ def _is_nothing(node: p.Expression) -> bool:
 
 
 def _summand(walk: Walk, node: p.Operation, side: p.Expression, value: v.Value) -> None:
-    if type(side) is p.Constant and isinstance(side.value, str) and not re.fullmatch(_NUMERAL, side.value):
+    if type(side) is p.Constant:
+        if not isinstance(side.value, str) or re.fullmatch(_NUMERAL, side.value):
+            return
         hint = "join strings with .." if node.operator == "+" else None
         walk.error(node.at, f"'{node.operator}' cannot calculate with the string {_quoted(side.value)}", hint)
         return

@@ -21,6 +21,12 @@ _CALLABLE = frozenset({"docs", "tools"})  # what they hold is not known by name
 def field(walk: Walk, node: p.Field, *, arguments: tuple[p.Expression, ...] | None = None) -> v.Value:
     """What `value.name` is; with `arguments`, what is called with them."""
     base = walk.name(node.value, indexed=True) if type(node.value) is p.Name else walk.value(node.value)
+    if base is None:
+        return None
+    if isinstance(base, v.Data):
+        return _field_of(walk, base, node)
+    if isinstance(base, v.Library):
+        return _member_of(walk, base.name, node, arguments)
     match base:
         case v.ToolSpace():
             return walk.view.member(base, node.name)
@@ -28,13 +34,6 @@ def field(walk: Walk, node: p.Field, *, arguments: tuple[p.Expression, ...] | No
             fact = walk.words.fact("not_called", tool=base.name)
             problem = f"{fact.message}: it has no field '{node.name}'"
             walk.error(node.key, problem, f"{fact.hint}.{node.name}")
-        case v.Library(name) if node.name in walk.words.libraries.get(name, ()):
-            return v.Library(f"{name}.{node.name}")
-        case v.Library(name) if arguments is not None and name in walk.words.libraries and name not in _CALLABLE:
-            hint = walk.words.member_advice(name, node.name, tuple(map(walk.text, arguments)))
-            walk.error(node.key, f"there is no function {name}.{node.name}", hint)
-        case v.Data():
-            return _field_of(walk, base, node)
         case v.Scalar() if base.kind == "number" and base.what:
             walk.error(node.key, f"'{walk.text(node.value)}' is a number: it has no field '{node.name}'", base.what)
         case v.Made(record) if node.name in LENGTHS and node.name not in walk.outline.fields:
@@ -43,13 +42,25 @@ def field(walk: Walk, node: p.Field, *, arguments: tuple[p.Expression, ...] | No
     return None
 
 
+def _member_of(walk: Walk, library: str, node: p.Field, arguments: tuple[p.Expression, ...] | None) -> v.Value:
+    members = walk.words.libraries.get(library)
+    if members is not None and node.name in members:
+        return v.Library(f"{library}.{node.name}")
+    if arguments is not None and members is not None and library not in _CALLABLE:
+        hint = walk.words.member_advice(library, node.name, tuple(map(walk.text, arguments)))
+        walk.error(node.key, f"there is no function {library}.{node.name}", hint)
+    return None
+
+
 def _field_of(walk: Walk, base: v.Data, node: p.Field) -> v.Value:
     facts = base.facts
     name, kinds = node.name, facts.kinds
-    if name in walk.outline.fields or (name in PROBES and name not in facts.properties):
-        return None  # the script itself puts something there, or looks for a failure that came as data
+    if name in walk.outline.fields:
+        return None  # the script itself puts something there
     if name in facts.properties:
         return base.part(facts.properties[name])
+    if name in PROBES:
+        return None  # it looks for a failure that came as data
     if kinds is None:
         return None
     if kinds == v.OBJECT:
@@ -145,17 +156,17 @@ def item(walk: Walk, node: p.Index) -> v.Value:
 def length(walk: Walk, node: p.Length) -> v.Value:
     """What `#value` is, and whether it means anything."""
     base = walk.value(node.value)
-    match base:
-        case v.Data() if base.facts.kinds == v.OBJECT:
+    if isinstance(base, v.Data):
+        if base.facts.kinds == v.OBJECT:
             problem = "is an object, not a list: # does not count it"
             walk.about_result(base, node.value, node.at, problem, lists_within(walk, base))
-        case v.Made(record) if _has_only_fields(record):
-            walk.note(
-                node.at,
-                "# counts list elements: of a table with named fields it gives 0",
-                "count in a loop: for _ in pairs(t) do n = n + 1 end",
-            )
-    return v.Scalar("number")
+    elif isinstance(base, v.Made) and _has_only_fields(base.record):
+        walk.note(
+            node.at,
+            "# counts list elements: of a table with named fields it gives 0",
+            "count in a loop: for _ in pairs(t) do n = n + 1 end",
+        )
+    return v.NUMBER
 
 
 def described(walk: Walk, base: v.Data, node: p.Expression) -> str:
@@ -185,8 +196,10 @@ def iteration(walk: Walk, node: p.Each) -> tuple[v.Value, ...]:
         return ()
     if type(source) is p.FunctionCall and type(source.function) is p.Name and len(source.arguments) == 1:
         name, argument = source.function.name, source.arguments[0]
-        if name in ("ipairs", "pairs") and walk.value(source.function) == v.Library(name):
-            return _pairs(walk, node, name, argument)
+        if name == "ipairs" or name == "pairs":
+            function = walk.name(source.function)
+            if isinstance(function, v.Library) and function.name == name:
+                return _pairs(walk, node, name, argument)
     looped = walk.value(source)
     if walk.language.runtime is not None:
         return _elements(walk, node, source, looped)
@@ -207,33 +220,37 @@ def _check_loop(walk: Walk, node: p.Each, source: p.Expression, value: v.Value) 
 def _pairs(walk: Walk, node: p.Each, name: str, argument: p.Expression) -> tuple[v.Value, ...]:
     value = walk.value(argument)
     is_ipairs, kinds = name == "ipairs", v.kinds_of(value)
-    match value:
-        case v.ToolValue():
-            walk.fact(argument.at, "not_called", tool=value.name)
-            return ()
-        case v.Data() if kinds and not kinds & v.TABLES:
+    if isinstance(value, v.Data):
+        if kinds and not kinds & v.TABLES:
             walk.about_result(value, argument, argument.at, f"is not a table: {name} cannot go over it")
             return ()
-        case v.Data() if kinds == v.OBJECT:
-            facts = value.facts
-            if is_ipairs:
-                hint = lists_within(walk, value) if value.lists or facts.listed else "use pairs for its fields"
-                problem = "is an object, not a list: ipairs finds nothing in it"
-                walk.about_result(value, argument, argument.at, problem, hint)
-            return None, value.part(facts.rest) if not facts.properties else None
-        case v.Mapped(each):
-            if is_ipairs:
-                problem = f"{walk.text(argument)} is filled under keys that are text: ipairs finds nothing in it"
-                walk.note(argument.at, problem, "use pairs")
-            return None, each
-        case v.Made(record) if is_ipairs and type(argument) is p.Record and _has_only_fields(record):
-            problem = "ipairs goes over list elements: in a table with named fields it finds nothing"
+        if kinds == v.OBJECT:
+            return _object_pairs(walk, value, argument, is_ipairs=is_ipairs)
+    elif isinstance(value, v.ToolValue):
+        walk.fact(argument.at, "not_called", tool=value.name)
+        return ()
+    elif isinstance(value, v.Mapped):
+        if is_ipairs:
+            problem = f"{walk.text(argument)} is filled under keys that are text: ipairs finds nothing in it"
             walk.note(argument.at, problem, "use pairs")
+        return None, value.each
+    elif is_ipairs and type(argument) is p.Record and _has_only_fields(argument):
+        problem = "ipairs goes over list elements: in a table with named fields it finds nothing"
+        walk.note(argument.at, problem, "use pairs")
     key: v.Value = None
     if is_ipairs or (kinds == v.LIST and not isinstance(value, v.Made)):
         alone = f"ipairs gives the position first: write for _, {node.names[0]} in {name}(…) do"
         key = v.Scalar("number", alone if len(node.names) == 1 else f"'{node.names[0]}' is the position")
     return key, v.element(value)
+
+
+def _object_pairs(walk: Walk, value: v.Data, argument: p.Expression, *, is_ipairs: bool) -> tuple[v.Value, ...]:
+    facts = value.facts
+    if is_ipairs:
+        hint = lists_within(walk, value) if value.lists or facts.listed else "use pairs for its fields"
+        problem = "is an object, not a list: ipairs finds nothing in it"
+        walk.about_result(value, argument, argument.at, problem, hint)
+    return None, value.part(facts.rest) if not facts.properties else None
 
 
 def _has_only_fields(record: p.Record) -> bool:

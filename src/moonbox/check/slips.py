@@ -22,8 +22,8 @@ _MOST_LOOKED = 2_000
 def used(walk: Walk, node: p.Expression) -> v.Value:
     """The value of what is used: functions that return nothing have none."""
     value = walk.value(node)
-    name = _dotted(walk, node.function) if type(node) is p.FunctionCall else ""
-    if name in walk.words.no_value:
+    name = walk.without_value.get(id(node)) if walk.without_value else None
+    if name is not None:
         list_ = walk.text(node.arguments[0]) if node.arguments else "the list"  # type: ignore[union-attr]  # a FunctionCall
         does = walk.words.no_value[name]
         walk.error(node.at, f"{name} returns nothing", f"it {does} the list itself: call it alone, then use {list_}")
@@ -35,9 +35,9 @@ def _dotted(walk: Walk, node: p.Expression) -> str:
     return value.name if isinstance(value, v.Library) else ""
 
 
-def declaration(walk: Walk, node: p.Declare, values: list[v.Value]) -> None:
+def declaration(walk: Walk, node: p.Declare) -> None:
     """`local a, b = parallel{…}` and `local ok, r = tools.x{…}`, which give one value."""
-    if len(node.values) != 1 or len(node.names) < 2 or type(node.values[0]) is not p.FunctionCall:
+    if type(node.values[0]) is not p.FunctionCall:
         return
     called = walk.quiet(node.values[0].function)
     name = called.name if isinstance(called, v.Library) else ""
@@ -58,7 +58,7 @@ def declaration(walk: Walk, node: p.Declare, values: list[v.Value]) -> None:
 
 def text(walk: Walk, node: p.Constant) -> None:
     """Escapes in a backtick string of Rhai, which has none."""
-    escape = re.search(r"\\[nrt]", node.value) if walk.words.only_truth_values else None
+    escape = re.search(r"\\[nrt]", node.value)
     if escape is not None and (not node.stop or walk.text(node).startswith("`")):
         walk.note(
             node.at,
@@ -102,9 +102,11 @@ def filled_from_zero(walk: Walk, block: p.Block) -> None:
         for target in statement.targets:
             if type(target) is p.Index and type(target.key) is p.Name:
                 keys.setdefault(target.key.name, target)
+        if not keys:
+            continue
         match statement.targets[0], statement.values[0]:
             case p.Name(name=name), p.Operation(operator="+", left=p.Name(name=added), right=p.Constant(value=1)):
-                variable = walk.lookup(name)
+                variable = walk.variables.get(name)
                 counts = name == added and name in keys and walk.outline.assigned.get(name) == 1
                 if counts and variable is not None and variable.starts_at == 0:
                     text = walk.text(keys[name].value)
@@ -191,7 +193,7 @@ def _number_from_text(walk: Walk, node: p.FunctionCall, at: p.Expression) -> Non
     if is_gsub and len(node.arguments) == 1 and not node.exact:  # parentheses leave only the first value
         problem = "gsub returns two values, and tonumber takes the second as a base"
         walk.error(at.at, problem, f"write: tonumber(({walk.text(at)}))")
-    variable = walk.lookup(at.name) if type(at) is p.Name else None
+    variable = walk.variables.get(at.name) if type(at) is p.Name else None
     if variable is not None and variable.is_joined:
         problem = f"'{walk.text(at)}' was joined with ..: tonumber reads all its digits as one number"
         walk.note(at.at, problem, "to add up, begin with 0 and use +")

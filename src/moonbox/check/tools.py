@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from moonbox.tools.toolbox import Toolbox
 
 _DEEPEST = 12
+_MOST_FITTING = 1_000
 
 
 class ScriptTools:
@@ -33,6 +34,8 @@ class ScriptTools:
         self.recent_checks: dict[tuple[Any, ...], Checked] = {}
         """What was found in the scripts that were checked last, by all that it depends on; the latest is the last."""
         self._results: dict[str, tuple[Any, v.Data]] = {}
+        self._values: dict[str, v.ToolValue] = {}
+        self._fitting: set[tuple[str, ...]] = set()  # tools, each with names that it takes all of
         assert language.vocabulary is not None
         self._search = language.vocabulary().forms["search"]
         self.root = v.ToolSpace(self._tree(), "")
@@ -44,10 +47,14 @@ class ScriptTools:
     def member(self, space: v.ToolSpace, name: str) -> v.Value:
         """What `space.name` is; None where there is nothing of that name."""
         entry = space.members.get(name)
-        path = f"{space.path}.{name}" if space.path else name
+        if entry is None:
+            return None
         if isinstance(entry, dict):
-            return v.ToolSpace(entry, path)
-        return None if entry is None else v.ToolValue(entry, self.written(entry.path))
+            return v.ToolSpace(entry, f"{space.path}.{name}" if space.path else name)
+        value = self._values.get(entry.path)
+        if value is None:
+            value = self._values[entry.path] = v.ToolValue(entry, self.written(entry.path))
+        return value
 
     def named(self, name: str) -> v.ToolValue | None:
         """The tool that a bare name means, in a language whose tools are functions."""
@@ -78,7 +85,12 @@ class ScriptTools:
 
     def problem_with(self, tool: Tool, given: list[Any]) -> ArgumentError | None:
         """What the call itself would say of these arguments; `...` stands for what only the run knows."""
+        names = _only_names(given)
+        if names is not None and (tool.path, *names) in self._fitting:
+            return None
         problems = tool.binder.certain_problems(_known(given), tool.path, self._language.first_index)
+        if names is not None and not problems and len(self._fitting) < _MOST_FITTING:
+            self._fitting.add((tool.path, *names))
         return tool.binder.error(problems, tool.path) if problems else None
 
     def is_name(self, name: str) -> str | None:
@@ -108,6 +120,15 @@ def _put(root: dict[str, Any], path: list[str], tool: Tool) -> None:
         at = inner
     if type(at.get(path[-1])) is not dict:
         at[path[-1]] = tool
+
+
+def _only_names(given: list[Any]) -> tuple[str, ...] | None:
+    """The names of the arguments, where nothing is known of their values: many scripts make such a call."""
+    if len(given) != 1 or type(given[0]) is not dict:
+        return None
+    named: dict[Any, Any] = given[0]
+    is_open = all(value is ... for value in named.values()) and all(type(name) is str for name in named)
+    return tuple(named) if is_open else None
 
 
 def _known(value: Any) -> Any:

@@ -7,7 +7,7 @@ to again, or assigned to exactly once; anything else is unknown, and of the unkn
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,7 +26,7 @@ _KINDS = {"string": TEXT, "boolean": TRUTH, "number": frozenset({"number"})}
 _CATCHING = (["pcall"], ["xpcall"])
 
 
-class Data(NamedTuple):
+class Data(Struct, frozen=True, gc=False):
     """What a tool returned, or a part of it."""
 
     node: SchemaNode
@@ -38,7 +38,7 @@ class Data(NamedTuple):
     """The facts of the schema's parts, by identity: each is worked out once."""
 
     def part(self, node: SchemaNode | None) -> Data | None:
-        return None if node is None or node.schema is True else self._replace(node=node)
+        return None if node is None or node.schema is True else Data(node, self.tool, self.learned, self.known)
 
     @property
     def facts(self) -> Facts:
@@ -53,7 +53,7 @@ class Data(NamedTuple):
         return [name for name, part in self.facts.properties.items() if part is not None and part.kinds == LIST]
 
 
-class ToolValue(NamedTuple):
+class ToolValue(Struct, frozen=True, gc=False):
     """A tool that is not called yet."""
 
     tool: Tool
@@ -61,32 +61,32 @@ class ToolValue(NamedTuple):
     """As scripts write it."""
 
 
-class ToolSpace(NamedTuple):
+class ToolSpace(Struct, frozen=True, gc=False):
     """`tools`, or a namespace in it."""
 
     members: Mapping[str, Any]
     path: str
 
 
-class Library(NamedTuple):
+class Library(Struct, frozen=True, gc=False):
     """A table of functions that scripts find, or one of its functions."""
 
     name: str
 
 
-class ScriptFunction(NamedTuple):
+class ScriptFunction(Struct, frozen=True, gc=False):
     """A function of the script."""
 
     returns: Value
 
 
-class Made(NamedTuple):
+class Made(Struct, frozen=True, gc=False):
     """A table that the script wrote."""
 
     record: Record
 
 
-class Results(NamedTuple):
+class Results(Struct, frozen=True, gc=False):
     """A list with known elements, as `parallel` returns it: one by one, or all alike."""
 
     values: tuple[Value, ...]
@@ -95,13 +95,13 @@ class Results(NamedTuple):
     """False where it is filled under numbers that only the run knows, 0 perhaps among them."""
 
 
-class Mapped(NamedTuple):
+class Mapped(Struct, frozen=True, gc=False):
     """A table that the script has filled under keys that are text."""
 
     each: Value
 
 
-class Scalar(NamedTuple):
+class Scalar(Struct, frozen=True, gc=False):
     """A text, number or truth value."""
 
     kind: str
@@ -109,10 +109,11 @@ class Scalar(NamedTuple):
     """Where it comes from, for messages."""
 
 
+STRING, NUMBER, BOOLEAN = Scalar("string"), Scalar("number"), Scalar("boolean")
 Value: TypeAlias = Data | ToolValue | ToolSpace | Library | ScriptFunction | Made | Mapped | Results | Scalar | None
 
 
-class Facts(NamedTuple):
+class Facts(Struct, frozen=True):
     """What a schema says of its value's outermost level."""
 
     kinds: Kinds
@@ -155,15 +156,17 @@ class Facts(NamedTuple):
 
 def kinds_of(value: Value) -> Kinds:
     """The JSON types that a value can have, null aside; None where that is not known."""
-    match value:
-        case Data():
-            return value.facts.kinds
-        case Scalar():
-            return _KINDS[value.kind]
-        case Results():
-            return LIST
-        case Made(record) if record.entries:
-            return LIST if record.is_list else OBJECT if record.exact else None
+    kind = type(value)
+    if value is None or kind is Library:
+        return None
+    if kind is Data:
+        return value.facts.kinds  # type: ignore[union-attr]  # it is what its type says
+    if isinstance(value, Scalar):
+        return _KINDS[value.kind]
+    if isinstance(value, Results):
+        return LIST
+    if isinstance(value, Made) and value.record.entries:
+        return LIST if value.record.is_list else OBJECT if value.record.exact else None
     return None
 
 
@@ -179,22 +182,20 @@ def is_empty(node: p.Expression | None) -> bool:
 
 def is_next(target: p.Index) -> bool:
     """`t[#t + 1]`."""
-    match target.key:
-        case p.Operation(operator="+", left=p.Length(value=counted), right=p.Constant(value=1)):
-            return p.path(counted) == p.path(target.value) != []
-    return False
+    key = target.key
+    if type(key) is not p.Operation or key.operator != "+" or type(key.left) is not p.Length:
+        return False
+    by_one = type(key.right) is p.Constant and key.right.value == 1
+    return by_one and p.path(key.left.value) == p.path(target.value) != []
 
 
 def element(value: Value, index: int | None = None) -> Value:
     """What a list's elements are; with `index`, counted from 0, the one there."""
-    match value:
-        case Data():
-            facts = value.facts
-            return value.part(facts.items) if facts.kinds == LIST else None
-        case Results():
-            if index is not None and 0 <= index < len(value.values):
-                return value.values[index]
-            return value.each
+    if isinstance(value, Data):
+        facts = value.facts
+        return value.part(facts.items) if facts.kinds == LIST else None
+    if isinstance(value, Results):
+        return value.values[index] if index is not None and 0 <= index < len(value.values) else value.each
     return None
 
 
@@ -211,7 +212,7 @@ _OPENING = (
 )
 
 
-class Variable(Struct, eq=False):
+class Variable(Struct, eq=False, gc=False):
     """A local variable, or a global that the script assigns to."""
 
     value: Value
@@ -228,6 +229,8 @@ class Variable(Struct, eq=False):
     """Text is added to its end."""
     starts_at: Any = None
     """The constant that it is declared with."""
+    hides: Variable | None = None
+    """The one of that name in a scope around its own."""
 
 
 class Scopes:
@@ -238,38 +241,47 @@ class Scopes:
         self.outline = program.outline
         self.loops = 0
         self.scopes: list[dict[str, Variable]] = [{}]
-        self._globals: dict[str, Variable] = {}
+        self.variables: dict[str, Variable] = {}
+        """What each name means here, of those that the script has set before: a local, or a global."""
 
-    def lookup(self, name: str) -> Variable | None:
-        """The variable of that name; None for one that the script does not set before."""
-        for scope in reversed(self.scopes):
-            if name in scope:
-                return scope[name]
-        return self._globals.get(name)
+    def leave(self) -> dict[str, Variable]:
+        """The end of the innermost scope, and what it holds."""
+        scope, variables = self.scopes.pop(), self.variables
+        for name, variable in scope.items():
+            if variable.hides is None:
+                del variables[name]
+            else:
+                variables[name] = variable.hides
+        return scope
 
-    def declare(self, name: str, value: Value, at: int, *, replaces: bool = False) -> None:
+    def declare(self, name: str, value: Value, at: int, *, replaces: bool = False) -> Variable:
+        """A new local variable."""
         assigned = self.outline.assigned.get(name, 0)
         known = None if assigned else value
         if name in self.outline.filled:
             known = Made(replace(value.record, exact=False)) if isinstance(value, Made) and not assigned else None
-        self.scopes[-1][name] = Variable(known, at, self.loops, replaces, declared=value)
+        scope = self.scopes[-1]
+        outer = scope[name].hides if name in scope else self.variables.get(name)
+        variable = Variable(known, at, self.loops, replaces, declared=value, hides=outer)
+        scope[name] = self.variables[name] = variable
+        return variable
 
     def assign(self, target: p.Name, value: Value) -> None:
         once = self.outline.assigned.get(target.name) == 1 and target.name not in self.outline.filled
-        variable = self.lookup(target.name)
+        variable = self.variables.get(target.name)
         if variable is None:
-            self._globals[target.name] = Variable(value if once else None, target.at, self.loops)
+            self.variables[target.name] = Variable(value if once else None, target.at, self.loops)
         elif once and variable.value is None and (variable.is_empty or variable.declared == value):
             variable.value = value
 
     def is_replaced(self, name: str, value: p.Expression) -> bool:
         """`local total = total + x` in a loop, where `total` is a local outside of it."""
-        outer = self.lookup(name) if self.loops and name not in self.scopes[-1] else None
+        outer = self.variables.get(name) if self.loops and name not in self.scopes[-1] else None
         return outer is not None and outer.depth < self.loops and type(value) is p.Operation and _mentions(value, name)
 
     def fill(self, target: p.Expression, keys: Kinds, value: Value, *, appends: bool) -> None:
         """A table gets an element. Where that happens in one place only, its elements are known from there on."""
-        variable = self.lookup(target.name) if type(target) is p.Name else None
+        variable = self.variables.get(target.name) if type(target) is p.Name else None
         if variable is None or not isinstance(variable.value, Made) or variable.value.record.entries:
             return
         if self.outline.filled.get(target.name) == 1:  # type: ignore[union-attr]  # a Name
@@ -280,7 +292,7 @@ class Scopes:
 
     def hand_over(self, node: p.Expression) -> None:
         """A table is given to a function, which may do anything to it."""
-        variable = self.lookup(node.name) if type(node) is p.Name else None
+        variable = self.variables.get(node.name) if type(node) is p.Name else None
         if variable is not None and isinstance(variable.value, Made | Mapped | Results):
             variable.value = None
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 _MOST_FINDINGS = 20
 _MOST_TESTED = 1_000
 _OUTERMOST = 2  # scopes that are open outside of all blocks
-_SCALARS = {str: "string", bool: "boolean", int: "number", float: "number"}
+_SCALARS = {str: v.STRING, bool: v.BOOLEAN, int: v.NUMBER, float: v.NUMBER}
+_TESTABLE = frozenset({p.Name, p.Field})
 
 
 class TooMuch(Exception):
@@ -47,6 +48,8 @@ class Walk(v.Scopes):
         self.open_names = open_names
         """There may be more of them."""
         self.findings: dict[tuple[int, str], Finding] = {}
+        self.without_value: dict[int, str] = {}
+        """Calls of functions that return nothing, by identity, and what they call."""
         self.lenient = 0
         """Above 0 where an error is caught, or a field only tried: what is found there is a note."""
         self.quietly = False
@@ -100,7 +103,7 @@ class Walk(v.Scopes):
             raise TooMuch
 
     def _leave(self) -> None:
-        for name, variable in self.scopes.pop().items():
+        for name, variable in self.leave().items():
             if variable.replaces and not variable.is_read:  # `local total = total + x` in a loop
                 self.fact(variable.at, "new_variable", name=name)
 
@@ -109,14 +112,11 @@ class Walk(v.Scopes):
     def block(self, node: p.Block) -> None:
         """Statements in a scope of their own."""
         self.scopes.append({})
-        self.statements(node)
+        for statement in node.statements:
+            _HANDLERS[type(statement)](self, statement)
         if self.loops and self.language.first_index == 1:
             slips.filled_from_zero(self, node)
         self._leave()
-
-    def statements(self, node: p.Block) -> None:
-        for statement in node.statements:
-            _STATEMENTS[type(statement)](self, statement)
 
     def _guarded(self, node: p.Guarded) -> None:
         self.lenient += 1
@@ -124,19 +124,22 @@ class Walk(v.Scopes):
         self.lenient -= 1
 
     def _declare(self, node: p.Declare) -> None:
-        is_function = len(node.values) == 1 and type(node.values[0]) is p.Function
-        self._within += node.names if is_function else ()
-        values = [slips.used(self, value) for value in node.values]
+        names, written = node.names, node.values
+        is_function = len(written) == 1 and type(written[0]) is p.Function
         if is_function:
-            del self._within[-len(node.names) :]
-        slips.declaration(self, node, values)
-        for index, name in enumerate(node.names):
-            replaces = len(node.names) == 1 and bool(node.values) and self.is_replaced(name, node.values[0])
-            self.declare(name, values[index] if index < len(values) else None, node.at, replaces=replaces)
-            first = node.values[index] if index < len(node.values) else None
-            variable = self.scopes[-1][name]
-            variable.starts_at = first.value if type(first) is p.Constant else None
-            variable.is_empty = not node.values or v.is_empty(first)
+            self._within += names
+        values = [slips.used(self, value) for value in written]
+        if is_function:
+            del self._within[-len(names) :]
+        if len(names) > 1 and len(written) == 1:
+            slips.declaration(self, node)
+        replaces = len(names) == 1 and bool(written) and self.is_replaced(names[0], written[0])
+        for index, name in enumerate(names):
+            first = written[index] if index < len(written) else None
+            variable = self.declare(name, values[index] if first is not None else None, node.at, replaces=replaces)
+            if type(first) is p.Constant:
+                variable.starts_at = first.value
+            variable.is_empty = not written or v.is_empty(first)
 
     def _assign(self, node: p.Assign) -> None:
         values = [slips.used(self, value) for value in node.values]
@@ -158,9 +161,10 @@ class Walk(v.Scopes):
 
     def _join(self, name: str, value: p.Expression | None) -> None:
         """`text = text .. more`."""
-        variable = self.lookup(name) if type(value) is p.Operation and value.operator == ".." else None
-        if variable is not None and type(value) is p.Operation and type(value.left) is p.Name:
-            variable.is_joined |= value.left.name == name
+        if type(value) is p.Operation and value.operator == ".." and type(value.left) is p.Name:
+            variable = self.variables.get(name)
+            if variable is not None:
+                variable.is_joined |= value.left.name == name
 
     def _define(self, node: p.Define) -> None:
         target = node.target
@@ -220,11 +224,7 @@ class Walk(v.Scopes):
     # Values
 
     def value(self, node: p.Expression | p.Statement) -> v.Value:
-        handler = _EXPRESSIONS.get(type(node))
-        if handler is not None:
-            return handler(self, node)
-        _STATEMENTS[type(node)](self, node)
-        return None
+        return _HANDLERS[type(node)](self, node)
 
     def function(self, node: p.Function, given: tuple[v.Value, ...] = ()) -> v.Value:
         """Look at a function that is called with these values; what it returns."""
@@ -243,7 +243,7 @@ class Walk(v.Scopes):
     def name(self, node: p.Name, *, indexed: bool = False) -> v.Value:
         """What a variable is; of one that nothing sets, a finding."""
         name = node.name
-        variable = self.lookup(name)
+        variable = self.variables.get(name)
         if variable is not None:
             variable.is_read = True
             return variable.value
@@ -295,8 +295,8 @@ class Walk(v.Scopes):
 
     def test(self, node: p.Expression | p.Statement | None) -> None:
         """The script asks whether a global or a tool exists: it may use it from here on."""
-        if isinstance(node, p.Name | p.Field) and len(self._tested) < _MOST_TESTED:
-            self._tested.add(".".join(p.path(node)))
+        if type(node) in _TESTABLE and len(self._tested) < _MOST_TESTED:
+            self._tested.add(".".join(p.path(node)))  # type: ignore[arg-type]  # a name or a field
 
     def probe(self, node: p.Expression) -> None:
         """The script asks for the type of a value: from here on it may be another than the tool has promised."""
@@ -309,14 +309,19 @@ class Walk(v.Scopes):
 
     def is_unset(self, name: str) -> bool:
         """Whether nothing gives a global of that name a value."""
-        known = (self.outline.assigned, self._tested, self.words.globals, self.names)
-        return self.lookup(name) is None and not self.open_names and not any(name in names for names in known)
+        return not (
+            self.open_names
+            or name in self.variables
+            or name in self.words.globals
+            or name in self.outline.assigned
+            or name in self.names
+            or name in self._tested
+        )
 
     def _constant(self, node: p.Constant) -> v.Value:
-        if isinstance(node.value, str):
+        if type(node.value) is str and self.words.only_truth_values:
             slips.text(self, node)
-        kind = _SCALARS.get(type(node.value))
-        return v.Scalar(kind) if kind is not None else None
+        return _SCALARS.get(type(node.value))
 
     def _function(self, node: p.Function) -> v.Value:
         return v.ScriptFunction(self.function(node))
@@ -331,10 +336,10 @@ class Walk(v.Scopes):
         if node.what == "not" and node.parts:
             slips.condition(self, node.parts[0], values[0])
             slips.negation(self, node.at, node.parts[0], values[0])
-        return v.Scalar("string") if node.what == "text" else v.Scalar("boolean") if node.what == "not" else None
+        return v.STRING if node.what == "text" else v.BOOLEAN if node.what == "not" else None
 
 
-_EXPRESSIONS: dict[type, Callable[[Walk, Any], v.Value]] = {
+_HANDLERS: dict[type, Callable[[Walk, Any], v.Value]] = {
     p.Name: Walk.name,
     p.Constant: Walk._constant,
     p.Field: reads.field,
@@ -346,8 +351,6 @@ _EXPRESSIONS: dict[type, Callable[[Walk, Any], v.Value]] = {
     p.Function: Walk._function,
     p.Operation: operators.operation,
     p.Other: Walk._other,
-}
-_STATEMENTS: dict[type, Callable[[Walk, Any], None]] = {
     p.Block: Walk.block,
     p.Guarded: Walk._guarded,
     p.Declare: Walk._declare,

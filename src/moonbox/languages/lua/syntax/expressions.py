@@ -101,8 +101,12 @@ class ExpressionParser:
 
     def expressions(self) -> tuple[p.Expression, ...]:
         """A list of at least one."""
-        values = [self.expression()]
-        while self.accept(","):
+        first = self.expression()
+        if self.text != ",":
+            return (first,)
+        values = [first]
+        while self.text == ",":
+            self.next()
             values.append(self.expression())
         return tuple(values)
 
@@ -125,7 +129,7 @@ class ExpressionParser:
             while waiting and (waiting[-1][0] > rank or (waiting[-1][0] == rank and operator not in _RIGHT)):
                 self._join(values, waiting)
             waiting.append((rank, at))
-            values.append(self._operand())
+            values.append(self.suffixed() if self.text == "name" else self._operand())
         while waiting:
             self._join(values, waiting)
         self.ends_with = "value"
@@ -137,6 +141,8 @@ class ExpressionParser:
         values.append(p.Operation(at, self.texts[at], left, right))
 
     def _operand(self) -> p.Expression:
+        if self.text in _CONSTANTS:
+            return self._constant()
         if self.text not in _UNARY:
             return self._simple()
         unary: list[int] = []
@@ -170,14 +176,14 @@ class ExpressionParser:
     def _constant(self) -> p.Expression:
         at, kind = self.at, self.text
         self.next()
-        if kind == "...":
-            self.ends_with = kind
-            return p.Other(at, (), kind, at + 1)
         self.ends_with = "value"
         if kind == "string":
             return p.Constant(at, string_value(self.texts[at]), at + 1)
         if kind == "number":
             return p.Constant(at, number_value(self.texts[at]), at + 1)
+        if kind == "...":
+            self.ends_with = kind
+            return p.Other(at, (), kind, at + 1)
         return p.Constant(at, _WORDS[kind], at + 1)
 
     def suffixed(self) -> p.Expression:
@@ -193,24 +199,23 @@ class ExpressionParser:
             self._shut(")", first)
         else:
             raise NotLua("unexpected symbol")
-        while self.text in _SUFFIXES:
+        while (text := self.text) in _SUFFIXES:
             ends_with = "place"
-            match self.text:
-                case ".":
-                    self.next()
-                    key = self.name()
-                    value = p.Field(first, value, self.texts[key], key, self.at)
-                case "[":
-                    value = self._index(first, value, self._key())
-                case ":":
-                    self.next()
-                    key = self.name()
-                    arguments = self._arguments()
-                    value = p.Method(first, value, self.texts[key], arguments, key, self.at)
-                    ends_with = "call"
-                case _:
-                    value = self._call(first, value)
-                    ends_with = "call"
+            if text == ".":
+                self.next()
+                key = self.name()
+                value = p.Field(first, value, self.texts[key], key, key + 1)
+            elif text == "[":
+                value = self._index(first, value, self._key())
+            elif text == ":":
+                self.next()
+                key = self.name()
+                arguments = self._arguments()
+                value = p.Method(first, value, self.texts[key], arguments, key, self.at)
+                ends_with = "call"
+            else:
+                value = self._call(first, value)
+                ends_with = "call"
         self.ends_with = ends_with
         return value
 
@@ -242,7 +247,7 @@ class ExpressionParser:
         self.enter()
         opener = self._open()
         entries: list[tuple[str | None, p.Expression]] = []
-        exact = True
+        exact = is_list = True
         while self.text != "}":
             first = self.at
             name: str | None = None
@@ -259,16 +264,17 @@ class ExpressionParser:
             value = self.expression()
             if key is not None:
                 exact, name, value = False, "", p.Other(first, (key, value))
+            is_list = is_list and name is None
             entries.append((name, value))
-            if not (self.accept(",") or self.accept(";")):
+            if self.text != "," and self.text != ";":
                 break
+            self.next()
         if entries and entries[-1][0] is None and self.ends_with in ("call", "..."):
             exact = False
         self._shut("}", opener)
         self.leave()
         self.ends_with = "value"
-        is_list = bool(entries) and all(name is None for name, _ in entries)
-        return p.Record(opener, tuple(entries), exact, is_list, self.at)
+        return p.Record(opener, tuple(entries), exact, is_list and bool(entries), self.at)
 
     def _key(self) -> p.Expression:
         """`[expression]`."""
@@ -285,5 +291,7 @@ class ExpressionParser:
         return opener
 
     def _shut(self, text: str, opener: int) -> None:
-        self.close(text, opener)
+        if self.text != text:
+            self.close(text, opener)
+        self.next()
         self.brackets.pop()

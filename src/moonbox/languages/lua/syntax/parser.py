@@ -17,7 +17,7 @@ from moonbox.languages.lua.syntax.expressions import ExpressionParser, NotLua, T
 if TYPE_CHECKING:
     from moonbox.languages.lua.syntax.lexer import Token, Words
 
-_BLOCK_END = frozenset({"else", "elseif", "end", "until"})
+_BLOCK_END = frozenset({"else", "elseif", "end", "until", "<eof>"})
 
 
 class SyntaxFailure(Struct, frozen=True, kw_only=True):
@@ -126,14 +126,16 @@ class _Parser(ExpressionParser):
         self.enter()
         statements: list[p.Statement] = []
         self.after_return = False
-        while self.text != "<eof>" and self.text not in _BLOCK_END:
+        while (text := self.text) not in _BLOCK_END:
             self.statement_at = self.at
-            if self.text == "return":
+            if text == "name":
+                statements.append(self._expression_statement())
+            elif text == "return":
                 self.next()
                 statements.append(p.Return(self.statement_at, self._return_values()))
                 self.after_return = True
                 break
-            if self.text == ";":
+            elif text == ";":
                 self.next()
             elif (statement := self._statement()) is not None:
                 statements.append(statement)
@@ -142,7 +144,7 @@ class _Parser(ExpressionParser):
         return p.Block(tuple(statements))
 
     def _return_values(self) -> tuple[p.Expression, ...]:
-        ends = self.text in _BLOCK_END or self.text in ("<eof>", ";")
+        ends = self.text in _BLOCK_END or self.text == ";"
         values = () if ends else self.expressions()
         self.accept(";")
         return values
@@ -232,7 +234,7 @@ class _Parser(ExpressionParser):
             bounds.append(self.expression())
             if self.accept(","):
                 bounds.append(self.expression())
-            return p.Count(opener, self._text_of(names[0]), tuple(bounds), self._do(opener))
+            return p.Count(opener, self.texts[names[0]], tuple(bounds), self._do(opener))
         if self.text not in (",", "in"):
             raise NotLua("'=' or 'in' expected")
         while self.accept(","):
@@ -245,14 +247,14 @@ class _Parser(ExpressionParser):
         opener = self.at
         self.next()
         first = name = self.name()
-        target: p.Expression = p.Name(name, self._text_of(name), name + 1)
+        target: p.Expression = p.Name(name, self.texts[name], name + 1)
         while self.accept("."):
             name = self.name()
-            target = p.Field(first, target, self._text_of(name), name, self.at)
+            target = p.Field(first, target, self.texts[name], name, self.at)
         is_method = self.accept(":")
         if is_method:
             name = self.name()
-            target = p.Field(opener, target, self._text_of(name), name)
+            target = p.Field(opener, target, self.texts[name], name)
         self._assign_to(target)
         return p.Define(opener, target, self._function(opener, ("self",) if is_method else ()), False)
 
@@ -264,7 +266,7 @@ class _Parser(ExpressionParser):
                 break
             if self.text != "name":
                 raise NotLua("<name> or '...' expected")
-            parameters.append(self._text_of(self.name()))
+            parameters.append(self.texts[self.name()])
             if not self.accept(","):
                 break
             if self.text == ")":
@@ -283,18 +285,19 @@ class _Parser(ExpressionParser):
             opener = self.at
             self.next()
             name = self.name()
-            target = p.Name(name, self._text_of(name))
+            target = p.Name(name, self.texts[name])
             definition = p.Define(first, target, self._function(opener), True)
             self._declare((target.name,))
             return definition
         names: list[str] = []
         while True:
-            names.append(self._text_of(self.name()))
+            names.append(self.texts[self.name()])
             if self.accept("<"):
                 self.name()
                 self.expect(">")
-            if not self.accept(","):
+            if self.text != ",":
                 break
+            self.next()
         values = self.expressions() if self.accept("=") else ()
         self._declare(names)
         return p.Declare(first, tuple(names), values)
