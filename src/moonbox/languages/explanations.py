@@ -24,7 +24,6 @@ WIDEST = 100
 """Characters of a source line that are shown."""
 LONGEST_MESSAGE = 4_000
 LONGEST_NAME = 200
-_MEMORY_TO_COMPILE = 64 << 20
 
 
 _MESSAGES = {
