@@ -18,7 +18,7 @@ from moonbox.schema.learned import completed
 from moonbox.schema.tree import SchemaNode
 from moonbox.suggest import unknown
 from moonbox.tools.binding import Binder
-from moonbox.tools.function import CallPlan, Context, injections, inspect_function, is_async, plan_call
+from moonbox.tools.function import CallPlan, Context, injections, inspect_function, is_async, plan_call, read_docstring
 from moonbox.tools.hints import HintOptions, Hints
 from moonbox.tools.naming import check_name
 from moonbox.tools.results import ResultSchema, convert
@@ -176,7 +176,6 @@ class Tool(Generic[P, R]):
         if isinstance(function, Tool):
             return function.with_(**overrides) if overrides else function
         from moonbox.tools import schema
-        from moonbox.tools.docstrings import read_docstring
 
         inspected = inspect_function(function)
         doc = read_docstring(inspected.doc)

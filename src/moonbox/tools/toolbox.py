@@ -34,7 +34,6 @@ class _Contents(Struct, frozen=True):
 
     tools: dict[str, Tool]
     alias_of: dict[str, str]
-    by_alias: dict[str, Tool]
 
 
 class _Followed(Struct, frozen=True, eq=False):
@@ -68,7 +67,7 @@ class Toolbox:
         self._allowed: Callable[[Tool], Tool | bool] | None = None
         self.revision: int = 0
         """Grows with every change."""
-        self._contents = _Contents({}, {}, {})
+        self._contents = _Contents({}, {})
         self.by_name: Mapping[str, Tool] = {}
         """The tools by their paths and by their aliases, as `resolve` finds them; another object after each change."""
         if added := list(_tools(tools, None)):
@@ -159,11 +158,12 @@ class Toolbox:
 
     def resolve(self, name: str) -> Tool:
         """The tool with this path or alias; raises ArgumentError (`unknown_tool`) that names the nearest ones."""
-        contents = self._contents
-        tool = contents.tools.get(name) or contents.by_alias.get(name)
+        tool = self.by_name.get(name)
         if tool is not None:
             return tool
-        raise _unknown(name, contents)
+        asked = str(name)[:LONGEST_NAME]
+        message = unknown("tool", asked, self._contents.alias_of.values(), count=3)
+        raise ArgumentError(message, code="unknown_tool", tool=asked)
 
     def add(self, *tools: ToolSource, replace: bool = False) -> Toolbox:
         """Add tools; with `replace`, one of the same path gives way, in its place."""
@@ -295,8 +295,8 @@ class Toolbox:
                 seen = ((path, tool, self._allowed(tool)) for path, tool in tools.items())
                 tools = {path: found if isinstance(found, Tool) else tool for path, tool, found in seen if found}
             names = aliases(tools)
-            self._contents = _Contents(tools, names, {alias: tools[path] for path, alias in names.items()})
-            self.by_name = {**self._contents.by_alias, **tools}
+            self._contents = _Contents(tools, names)
+            self.by_name = {**{alias: tools[path] for path, alias in names.items()}, **tools}
             self.revision += 1  # last: code that reads it before the contents gets contents that are not older
         # Outside the lock: a listener may be another toolbox, whose own lock is held by someone who waits for this one.
         for listener in tuple(self._listeners):
@@ -377,9 +377,3 @@ def _placed(source: Any, space: str | None) -> Tool:
     if space is None:
         return tool
     return tool.with_(namespace=space if tool.namespace is None else f"{space}.{tool.namespace}")
-
-
-def _unknown(name: Any, contents: _Contents) -> ArgumentError:
-    asked = str(name)[:LONGEST_NAME]
-    message = unknown("tool", asked, contents.by_alias, count=3)
-    return ArgumentError(message, code="unknown_tool", tool=asked)
