@@ -64,11 +64,11 @@ class Recoveries(Generic[R]):
 
     def __init__(self, journal: Journal, settings: Settings) -> None:
         self.journal = journal
-        self._settings = settings
+        self.settings = settings
 
     def restore(self, repl_id: str, make: Callable[[str], R], *, abandon: bool) -> R:
         """A Repl with its globals."""
-        with closing(self._recovery(repl_id, make)) as recovery:
+        with closing(Recovery(self, repl_id, make)) as recovery:
             return recovery.restore(abandon=abandon)
 
     async def arestore(self, repl_id: str, make: Callable[[str], R], *, abandon: bool) -> R:
@@ -86,7 +86,7 @@ class Recoveries(Generic[R]):
         """A new Repl whose journal begins with the first events of another."""
         held = self.copy(repl_id, upto)
         try:
-            with closing(self._recovery(repl_id, make, held)) as recovery:
+            with closing(Recovery(self, repl_id, make, held)) as recovery:
                 return recovery.restore(abandon=True)
         except BaseException:
             self.journal.delete([held.repl])
@@ -94,7 +94,7 @@ class Recoveries(Generic[R]):
 
     def interrupted(self) -> tuple[InterruptedRun, ...]:
         """Runs that a crash cut off, the latest first, each with its calls that have no answer."""
-        found, settings = [], self._settings
+        found, settings = [], self.settings
         for known in self.journal.runs(interrupted=True):
             runs = read_runs(self.journal.read(known.repl))
             recorded = next((run for run in runs if run.begin.run == known.id), None)
@@ -116,12 +116,9 @@ class Recoveries(Generic[R]):
 
     def going_on(self, held: Held, run_id: str, given: Decisions, make: Callable[[str], R]) -> Continuation[R]:
         """A run of a Repl that this process holds, with these answers to calls that have none."""
-
-        def find(found: Recovery[R]) -> tuple[R, RecordedRun, Decisions]:
-            repl, recorded, decisions = found.find(run_id, "retry")
-            return repl, recorded, {**decisions, **given}
-
-        return Continuation(lambda: self._recovery(held.repl, make, held), find)
+        return Continuation(
+            lambda: Recovery(self, held.repl, make, held), lambda found: found.find(run_id, "retry", given)
+        )
 
     def patching(
         self,
@@ -136,7 +133,7 @@ class Recoveries(Generic[R]):
         if not isinstance(source, str):
             raise not_a_script(source)
         return Continuation(
-            lambda: self._recovery(self.journal.known(run_id).repl, make),
+            lambda: Recovery(self, self.journal.known(run_id).repl, make),
             lambda found: found.patched(run_id, source, in_flight, answer or {}, skip),
         )
 
@@ -156,28 +153,24 @@ class Recoveries(Generic[R]):
             self.journal.delete([repl.id])
         return step, tuple(answers.differences(step))
 
-    def _recovery(self, repl_id: str, make: Callable[[str], R], held: Held | None = None) -> Recovery[R]:
-        return Recovery(self.journal, self._settings.language.name, repl_id, make, held)
-
     def _recovery_of(self, run_id: str, make: Callable[[str], R]) -> Recovery[R]:
         """Of the Repl of a run. Where the run has ended and a process still uses the Repl, of a copy of it."""
         known = self.journal.known(run_id)
-        if not (known.has_ended and known.in_use):
-            return self._recovery(known.repl, make)
-        language = self._settings.language.name
-        return Recovery(self.journal, language, known.repl, make, self.copy(known.repl), passing=True)
-
-    def is_question(self, target: str) -> bool:
-        """Whether what a script calls is no call of its run's record."""
-        return self._settings.additions.is_question(target)
+        if known.has_ended and known.in_use:
+            return Recovery(self, known.repl, make, self.copy(known.repl), passing=True)
+        return Recovery(self, known.repl, make)
 
     def check_language(self, repl_id: str, environment: Environment | None) -> None:
         """Raise UsageError where the Repl runs another language."""
-        _check_language(repl_id, environment, self._settings.language.name)
+        if environment is not None and environment.language != self.settings.language.name:
+            raise UsageError(
+                f"the Repl {repl_id!r} runs {environment.language}; "
+                f"restore it with Sandbox(language={environment.language!r})"
+            )
 
     def copy(self, repl_id: str, upto: int = _ALL) -> Held:
         """A new Repl that begins with the first events of another."""
-        held = self.journal.create(secrets.token_hex(6), self._settings.language.name, {}, parent=repl_id)
+        held = self.journal.create(secrets.token_hex(6), self.settings.language.name, {}, parent=repl_id)
         self.journal.copy(held, repl_id, upto)
         return held
 
@@ -216,8 +209,7 @@ class Recovery(Generic[R]):
 
     def __init__(
         self,
-        journal: Journal,
-        language: str,
+        recoveries: Recoveries[R],
         repl_id: str,
         make: Callable[[str], R],
         held: Held | None = None,
@@ -228,11 +220,11 @@ class Recovery(Generic[R]):
         self._passing = passing  # the copy is deleted in the end
         self._repl: R | None = None
         self._keeps = False  # the Repl stays open
-        self._store = journal
+        self._store = journal = recoveries.journal
         self._journal = ReplJournal(journal, held or journal.take(repl_id))
         try:
             self._runs = self._journal.recorded_runs()
-            _check_language(repl_id, self._journal.environment, language)
+            recoveries.check_language(repl_id, self._journal.environment)
         except BaseException:
             self._journal.release()
             raise
@@ -255,15 +247,15 @@ class Recovery(Generic[R]):
         self._keeps = True
         return repl
 
-    def find(self, run_id: str, in_flight: Any) -> tuple[R, RecordedRun, Decisions]:
-        """The Repl as the run found it, the run, and what its calls without an answer get."""
+    def find(self, run_id: str, in_flight: Any, given: Decisions | None = None) -> tuple[R, RecordedRun, Decisions]:
+        """The Repl as the run found it, the run, and what its calls without an answer get, besides what is given."""
         place = self._place(run_id)
         recorded = self._runs[place]
         if recorded.end is not None and not recorded.end.is_repeatable:
             raise UsageError(f"run {run_id!r} cannot be run again: it was stopped ({recorded.end.outcome})")
         self._repl = repl = self._make(self._journal.held.repl)
         pending = () if recorded.end is not None else recorded.pending(repl.toolbox, repl.additions)
-        decisions = decide(pending, in_flight)
+        decisions = {**decide(pending, in_flight), **(given or {})}
         repl.history.restore(self._journal, self._runs[:place])
         if recorded.end is None:
             self._journal.begin_again(run_id)
@@ -327,14 +319,6 @@ def run_records(journal: Journal, run_id: str) -> tuple[str, list[list[Record]],
 
 def _is_of(record: Record, run_id: str) -> bool:
     return not isinstance(record, Reset) and not (isinstance(record, Begin | End) and record.run != run_id)
-
-
-def _check_language(repl_id: str, environment: Environment | None, language: str) -> None:
-    if environment is not None and environment.language != language:
-        raise UsageError(
-            f"the Repl {repl_id!r} runs {environment.language}; "
-            f"restore it with Sandbox(language={environment.language!r})"
-        )
 
 
 class _RecordedAnswers:

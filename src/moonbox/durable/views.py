@@ -40,9 +40,11 @@ if TYPE_CHECKING:
     from moonbox.runs.runner import Runner
     from moonbox.worker.link import Link
 
+    Known = Mapping[bytes, list[RecordedReply]]
+    """Recorded answers, for calls with the same target and arguments."""
+
 T = TypeVar("T")
 R = TypeVar("R", bound=LiveRepl)
-_encode = msgpack.Encoder().encode
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,35 +117,6 @@ class RunView:
         }
 
 
-class Known:
-    """Recorded answers, for calls with the same target and arguments."""
-
-    def __init__(self, left: Mapping[bytes, Iterable[RecordedReply]]) -> None:
-        self._left = {key: list(replies) for key, replies in left.items()}
-
-    @classmethod
-    def among(cls, records: Iterable[Record]) -> Known:
-        """Those of these records."""
-        asked: dict[int, bytes] = {}
-        left: dict[bytes, list[RecordedReply]] = {}
-        for record in records:
-            if isinstance(record, CallsAsked):
-                asked |= {number: _encode([target, arguments]) for number, target, arguments in record.calls}
-            elif isinstance(record, Answers):
-                for reply in record.replies:
-                    if reply.status and reply.call in asked:
-                        left.setdefault(asked[reply.call], []).append(reply)
-        return cls(left)
-
-    def take(self, entry: CallEntry) -> RecordedReply | None:
-        """The next one for a call; each is given once."""
-        left = self._left.get(_encode([entry.target, entry.given]))
-        return left.pop(0) if left else None
-
-    def copy(self) -> Known:
-        return Known(self._left)
-
-
 class Waiting(NamedTuple):
     """A call without an answer."""
 
@@ -166,7 +139,7 @@ class Moment:
     waiting: Mapping[int, Waiting]
     """The calls without an answer then, by their numbers in the run."""
     later: Known
-    """The answers of later calls."""
+    """The answers of later calls that have not been given again."""
     at: int
     total: int
 
@@ -285,11 +258,12 @@ class Walks(Generic[R]):
 
     def go_on_dry(self, moment: Moment, decisions: Decisions) -> Run | RunView:
         """Run on with these answers, and recorded ones as far as there are any."""
-        later = moment.later.copy()
+        later = {key: [*replies] for key, replies in moment.later.items()}
         with self._walking(moment, decisions) as (walk, events):
             execution = walk.execution
             while (run := walk.forward()) is None:
-                replies = {entry: later.take(entry) for entry in execution.starting}
+                known = ((entry, later.get(_key(entry.target, entry.given))) for entry in execution.starting)
+                replies = {entry: left.pop(0) if left else None for entry, left in known}
                 if None in replies.values():
                     return walk.view(self, _stopped(moment, later, execution, replies, events.events))
                 execution.starting.clear()
@@ -344,10 +318,11 @@ class Walks(Generic[R]):
     def _moment(self, run_id: str, until: int) -> Moment:
         """When the run asks for its call number `until`."""
         repl_id, before, records = run_records(self._recoveries.journal, run_id)
+        additions = self._recoveries.settings.additions
         asked: list[tuple[int, int]] = []  # of each call: its place among the records, and the worker's number
         for place, record in enumerate(records):
             if isinstance(record, CallsAsked):
-                asked += [(place, item[0]) for item in record.calls if not self._recoveries.is_question(item[1])]
+                asked += [(place, item[0]) for item in record.calls if not additions.is_question(item[1])]
         if until > len(asked):
             has_ended = any(isinstance(record, End) for record in records)
             why = "" if has_ended else "; it was cut off, and its record ends there"
@@ -367,7 +342,7 @@ class Walks(Generic[R]):
                 for at, (place, number) in enumerate(asked, 1)
                 if place < cut and number not in answered
             },
-            later=Known.among(records[cut:]),
+            later=_answers(records[cut:]),
             at=until,
             total=len(asked),
         )
@@ -391,6 +366,24 @@ def _stopped(
         at=next(entry.index for entry, reply in replies.items() if reply is None),
         total=len(execution.record.entries),
     )
+
+
+def _answers(records: Iterable[Record]) -> Known:
+    """The recorded answers to calls that these records ask for."""
+    asked: dict[int, bytes] = {}
+    known: dict[bytes, list[RecordedReply]] = {}
+    for record in records:
+        if isinstance(record, CallsAsked):
+            asked |= {number: _key(target, arguments) for number, target, arguments in record.calls}
+        elif isinstance(record, Answers):
+            for reply in record.replies:
+                if reply.status and reply.call in asked:
+                    known.setdefault(asked[reply.call], []).append(reply)
+    return known
+
+
+def _key(target: str, arguments: list[Any]) -> bytes:
+    return msgpack.encode([target, arguments])
 
 
 def _result(reply: RecordedReply) -> CallResult:

@@ -44,7 +44,6 @@ class Watch:
         self._lock = threading.Lock()
         self._heap: list[tuple[float, int, str]] = []
         self._known: dict[int, tuple[str, Ready]] = {}
-        self._of_runs: dict[str, tuple[int, ...]] = {}
         self._numbers = count()
         self._listener: Listener | None = None
         self._closed = False
@@ -62,7 +61,6 @@ class Watch:
                 until = 0.0
             number = next(self._numbers)
             self._known[number] = run, ready
-            self._of_runs[run] = (*self._of_runs.get(run, ()), number)
             heappush(self._heap, (until, number, run))
             if not self._start() and self._heap[0][1] == number and self._listener is not None:
                 self._listener.interrupt()
@@ -84,7 +82,7 @@ class Watch:
 
     def remove(self, number: int) -> None:
         with self._lock:
-            self._take(number)
+            self._known.pop(number, None)
             if len(self._heap) > 2 * len(self._known) + 64:
                 self._heap = [each for each in self._heap if each[1] in self._known]
                 heapify(self._heap)
@@ -128,14 +126,18 @@ class Watch:
                 continue
             if answered and self._told is not None:
                 self._told()
-            for run in answered:
-                with self._lock:
-                    found = [self._take(number) for number in self._of_runs.get(run, ())]
-                    if not found and run in self.runs:
-                        self._early.add(run)
-                for ready in filter(None, found):
-                    ready()
+            for ready in self._told_of(answered):
+                ready()
         listener.close()
+
+    def _told_of(self, answered: list[str]) -> list[Ready]:
+        """What waits for these runs."""
+        with self._lock:
+            told = frozenset(answered)
+            numbers = [number for number, (run, _) in self._known.items() if run in told]
+            found = [self._known.pop(number) for number in numbers]
+            self._early |= (self.runs & told) - {run for run, _ in found}
+        return [ready for _, ready in found]
 
     def _backend_answered(self, since: float) -> list[str]:
         """The runs whose questions were answered, and found answered by no look before."""
@@ -147,17 +149,10 @@ class Watch:
     def _due(self, now: float) -> list[Ready]:
         due = []
         while self._heap and self._heap[0][0] <= now:
-            ready = self._take(heappop(self._heap)[1])
-            if ready is not None:
-                due.append(ready)
+            number = heappop(self._heap)[1]
+            if number in self._known:
+                due.append(self._known.pop(number)[1])
         return due
-
-    def _take(self, number: int) -> Ready | None:
-        run, ready = self._known.pop(number, ("", None))
-        numbers = tuple(each for each in self._of_runs.pop(run, ()) if each != number)
-        if numbers:
-            self._of_runs[run] = numbers
-        return ready
 
 
 def _settle(done: asyncio.Future[None]) -> None:
