@@ -214,7 +214,7 @@ class _FrontEnd:
             for _, control in list(self.workers.values()):
                 control.release()
 
-    def _answer(self, order: wire.Order) -> wire.HostMessage | None:
+    def _answer(self, order: wire.Order) -> wire.Message | None:
         match order:
             case wire.SpawnOrder():
                 return self._spawn(order)

@@ -10,10 +10,18 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from moonbox.cluster.ray_messages import AskNodes, CallActor, FrontEndReport, HostGone, NeedRoom, NodeAddress
 from moonbox.cluster.ray_process import RayProcess
 from moonbox.cluster.source import SILENCE_SECONDS, HostConnection
-from moonbox.cluster.wire import HostLost, HostStatus
+from moonbox.cluster.wire import (
+    AskNodes,
+    CallActor,
+    FrontEndReport,
+    HostGone,
+    HostLost,
+    HostStatus,
+    NeedRoom,
+    NodeAddress,
+)
 
 _LOOK_SECONDS = 1.0
 _FIRST_LOOK_SECONDS = 0.1

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import msgpack
 
-from moonbox.cluster.ray_messages import CallFunction, MediumOnNode, ToolFailure, ToolOutcome
 from moonbox.cluster.ray_process import RayLost, RequestFailed
+from moonbox.cluster.wire import CallFunction, MediumOnNode, ToolFailure, ToolOutcome
 from moonbox.errors import ConversionError, ToolError, WorkerError
 from moonbox.media import Media, MediaStore
 from moonbox.tools.function import Context

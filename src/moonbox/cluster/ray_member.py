@@ -23,13 +23,14 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from moonbox.cluster import wire
 from moonbox.cluster.host import WORKER_BYTES, NodeHost
 from moonbox.cluster.node_tools import call_here
-from moonbox.cluster.ray_messages import (
+from moonbox.cluster.wire import (
     AskNodes,
     CallActor,
     CallFunction,
     FrontEndMessage,
     HostGone,
     JoinCluster,
+    Message,
     NeedRoom,
     NodeAddress,
     NodeProblem,
@@ -37,7 +38,6 @@ from moonbox.cluster.ray_messages import (
     RayAnswer,
     RayFailure,
     RayLoaded,
-    RayMessage,
     RayRefused,
 )
 
@@ -67,7 +67,7 @@ class RayMember:
         self._actors: dict[str, Any] = {}
         self._told: NodesChanged | None = None
 
-    def send(self, message: RayMessage) -> None:
+    def send(self, message: Message) -> None:
         with self._lock, suppress(OSError):  # the front end is gone: `serve` notices
             wire.send(self._sock, message)
 

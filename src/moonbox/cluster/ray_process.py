@@ -13,17 +13,18 @@ from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
 from moonbox._version import __version__
 from moonbox.cluster import wire
-from moonbox.cluster.ray_messages import (
+from moonbox.cluster.wire import (
     AskNodes,
     CallActor,
     CallFunction,
     JoinCluster,
+    Message,
     NodesChanged,
     RayAnswer,
     RayFailure,
@@ -32,9 +33,6 @@ from moonbox.cluster.ray_messages import (
     RayRefused,
 )
 from moonbox.errors import MissingExtra, UsageError, WorkerError
-
-if TYPE_CHECKING:
-    from moonbox.cluster.ray_messages import RayMessage
 
 JOIN_SECONDS = 10.0
 """How long the cluster may take to answer, once Ray is loaded."""
@@ -112,7 +110,7 @@ class RayProcess:
                 with suppress(OSError):
                     self._sock.shutdown(socket.SHUT_RDWR)
 
-    def tell(self, message: RayMessage) -> None:
+    def tell(self, message: Message) -> None:
         """Send a message that has no answer; nothing happens where the process is not there."""
         with suppress(RayLost):
             self._send(message)
@@ -139,7 +137,7 @@ class RayProcess:
         except OSError as problem:
             raise RequestFailed(str(problem)) from None
 
-    def _send(self, message: RayMessage) -> None:
+    def _send(self, message: Message) -> None:
         with self._lock:
             if self._sock is None:
                 raise RayLost(f"the cluster cannot be reached now: {self.problem}", sent=False)
