@@ -2,7 +2,7 @@
 
 import * as python from "#python/tools/binding.js";
 import type { ArgumentError } from "../errors.js";
-import { Dict, lowered } from "../python/values.js";
+import { lowered } from "../python/values.js";
 import type { SchemaObject } from "./document.js";
 
 /** Everything about a tool's parameters that is worked out once and used for every call. */
@@ -13,7 +13,7 @@ export class Binder {
 
   /** Throws ToolDefinitionError where the schema is not valid, or validating takes too long. */
   constructor(parameters: SchemaObject) {
-    this.own = new python.Binder(parameters, false, new Dict());
+    this.own = new python.Binder(parameters);
     this.own.check();
     this.order = [...this.own.order];
   }

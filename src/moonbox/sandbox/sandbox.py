@@ -435,11 +435,7 @@ class Sandbox(Closing):
         `not_recorded`.
         """
         recoveries = self._recorded()
-        make = partial(self.make_repl, before_write=lambda run: None)
-
-        def look(repl_id: str) -> Repl:
-            return make(repl_id=repl_id)
-
+        look = self._maker({"before_write": lambda run: None})
         if until is not None:
             from moonbox.durable.views import Walks
 

@@ -19,8 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property
-from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, ToolDefinitionError
 from moonbox.schema.bounds import TooCostly
@@ -31,6 +30,9 @@ from moonbox.schema.tree import NARRATION, SchemaNode, accepts
 from moonbox.schema.validation import Invalid, Validator
 from moonbox.tools.signature import parameter_list
 from moonbox.wording import counted
+
+if TYPE_CHECKING:
+    from moonbox.tools.schema import Converter
 
 _UNCHANGED = frozenset({str, int, bool})
 """The types of values that coercion never changes."""
@@ -61,22 +63,17 @@ def named_arguments(function: Callable[..., Any], arguments: Sequence[Any]) -> d
 class Binder:
     """Everything about a tool's parameters that is worked out once and used for every call.
 
-    `typed` says that the function's own types are checked after binding, on the very values that it gets: then a value
-    that JSON cannot express is judged by them alone. `other_names` are those of `schema.Converter`. `spread` is the
-    parameter that takes all further values by position: `*args`.
+    The `converter` of a function checks its own types after binding, on the very values that it gets: then a value that
+    JSON cannot express is judged by them alone. `spread` is the parameter that takes all further values by position:
+    `*args`.
     """
 
     def __init__(
-        self,
-        parameters: dict[str, Any],
-        *,
-        typed: bool = False,
-        other_names: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
-        spread: str | None = None,
+        self, parameters: dict[str, Any], converter: Converter | None = None, spread: str | None = None
     ) -> None:
         self.parameters = parameters
-        self.typed = typed
-        self._other_names = other_names
+        self.typed = converter is not None
+        self._other_names = {} if converter is None else converter.other_names
         self._spread = spread
 
     def bind(self, arguments: Any, tool: str, first_index: int = 0, *, is_json_call: bool = False) -> dict[str, Any]:

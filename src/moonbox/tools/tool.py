@@ -135,11 +135,8 @@ class Tool(Generic[P, R]):
         object.__setattr__(self, "tags", (tags,) if isinstance(tags, str) else tuple(tags))
         object.__setattr__(self, "path", f"{self.namespace}.{self.name}" if self.namespace else self.name)
         if not self.binder or self.binder.parameters is not self.parameters:
-            parameters, converter = _object_schema(self.name, self.parameters), self.plan.converter
-            binder = Binder(parameters)
-            if converter is not None:
-                binder = Binder(parameters, typed=True, other_names=converter.other_names, spread=self.plan.spread)
-            object.__setattr__(self, "binder", binder)
+            parameters = _object_schema(self.name, self.parameters)
+            object.__setattr__(self, "binder", Binder(parameters, self.plan.converter, self.plan.spread))
             object.__setattr__(self, "parameters", parameters)
 
     def _check_errors(self) -> None:
