@@ -53,8 +53,7 @@ _PAIRS_KEY = "$pairs"
 _FLOAT_KEY = "$float"
 _TAGS = frozenset({_BYTES_KEY, _PAIRS_KEY, _FLOAT_KEY})
 _ELEMENT_BYTES = 16  # the least that an element takes in a script's memory
-encode = msgpack.Encoder().encode
-"""A plain value as MessagePack."""
+_encode = msgpack.Encoder().encode
 _decode = msgpack.Decoder().decode
 
 
@@ -109,13 +108,18 @@ def pack(value: Any, limits: ValueLimits = _WIDE, path: str = "value") -> Packed
     """Encode any supported Python value; raises ConversionError naming the path, the size and the limit."""
     if not _crosses_unchanged(value, limits):
         value = plain(value, limits, path)
-    try:
-        data = encode(value)
-    except UnicodeEncodeError:  # half of a surrogate pair: no UTF-8 text can hold it
-        data = encode(mapped(value, _replace_surrogates))
+    data = encode(value)
     if len(data) > limits.max_string:
         plain(value, limits, path)  # raises where one of the strings is too long
     return Packed(data)
+
+
+def encode(value: Any) -> bytes:
+    """A plain value as MessagePack."""
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:  # half of a surrogate pair: no UTF-8 text can hold it
+        return _encode(mapped(value, _replace_surrogates))
 
 
 def _crosses_unchanged(value: Any, limits: ValueLimits) -> bool:

@@ -135,6 +135,9 @@ class Fuzzer:
             data = protocol.frame(protocol.GLOBALS, b"") + data
         if random.random() < 0.05:
             data = protocol.pack(protocol.CONFIGURE, {"limits": {**_LIMITS, **random.choice(_OTHER_LIMITS)}}) + data
+        if random.random() < 0.1:
+            given = msgpack.encode([["rows", _value(random, 4)], ["print", _value(random, 1)]])
+            data = protocol.frame(protocol.INPUTS, given if random.random() < 0.9 else _changed(random, given)) + data
         if random.random() < 0.03:  # as no host of ours does
             data = random.choice((_answers(random, [1]) + data, data[:12]))
         stops, last = random.choice((0, 0, 0, 1, 3, 100)), 0

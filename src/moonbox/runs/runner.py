@@ -10,6 +10,7 @@ for each of them, and for runs of the journal that are run again.
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from moonbox.runs.held_worker import HeldWorker
 from moonbox.runs.options import RunOptions, merged
 from moonbox.runs.record import RunClock, RunRecord, ScriptApproval
 from moonbox.runs.script_check import ScriptCheck
+from moonbox.values import encode
 from moonbox.worker import protocol
 
 if TYPE_CHECKING:
@@ -332,7 +334,7 @@ class Runner:
         if link.configured != (toolbox, toolbox.revision, additions.revision, limits):
             update = self.worker.update(link, toolbox, additions, limits)
         if inputs:
-            update += protocol.pack(protocol.CONFIGURE, {"inputs": inputs})
+            update += protocol.frame(protocol.INPUTS, encode(inputs) if link.native else marshal.dumps(inputs))
         size = protocol.RUN_HEAD.size + len(program)  # as `pack_run` does
         head = protocol.RUN_FRAME.pack(protocol.RUN, size, record.number, record.seed)
         execution.begin(update + head + program, link)

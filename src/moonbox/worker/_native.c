@@ -102,7 +102,7 @@ static const char *resolve(const char *library) {
 
 /* ---- What a worker is made of ------------------------------------------------------------------------------------ */
 
-enum { CONFIGURE = 1, RUN = 2, ANSWERS = 3, HALT = 4, INSPECT = 7 };
+enum { CONFIGURE = 1, RUN = 2, ANSWERS = 3, HALT = 4, INSPECT = 7, INPUTS = 8 };
 enum { READY = 16, OUTPUT = 17, CALLS = 18, CANCEL = 19, DONE = 20, VALUE = 22, KEPT = 23, VALUE_KEPT = 24, INSPECTED = 26 };
 enum { REASON_TIME = 1, REASON_CANCELLED = 2, REASON_CALLS = 3, REASON_MEMORY = 4 };
 enum { HEADER = 5, SPENT_SIZE = 32, RUN_HEAD = 12, LOOK = 12, MOST_RUNNING = 256, MOST_DEPTH = 1000 };
@@ -123,7 +123,7 @@ static struct {
   lua_State *L;
   int socket;
   /* references in Lua's registry */
-  int run, kept, inspect, limits, array_ref, null_fields, null_array, fields, positions, count;
+  int run, inputs, kept, inspect, limits, array_ref, null_fields, null_array, fields, positions, count;
   const void *array;                                         /* the metatable that marks arrays */
   const void *null;                                          /* the light userdata that stands for json.null */
   /* memory, as our allocator counts it */
@@ -1186,6 +1186,15 @@ static void inspect(lua_State *L, const char *payload, size_t length) {
   limit_memory(0);
 }
 
+/* Before a large value is read: remember the names of fields. What comes is all in use: to look through it again and again while it
+ * grows would take half as long as to make it. An allocation that fails still collects. Where one raises an error, the end of the
+ * run sets this right. */
+static void read_much(lua_State *L, Reader *r) {
+  p_lua_createtable(L, KNOWN_NAMES, 0);
+  r->names = p_lua_gettop(L);
+  stop_gc(L);
+}
+
 /* Wait for answers: id, ok, value, … or -1 when the run must stop. */
 static int take_answers(lua_State *L) {
   int kind, got;
@@ -1207,14 +1216,8 @@ static int take_answers(lua_State *L) {
   if (!count || count > MOST_ANSWERS) return stopped_by(L, REASON_CANCELLED);
   limit_memory(0); /* what the script holds already is its own */
   if (!p_lua_checkstack(L, (int)(count * 3) + 16)) return stopped_by(L, REASON_MEMORY);
-  if (length > LARGE) {
-    p_lua_createtable(L, KNOWN_NAMES, 0);
-    r.names = p_lua_gettop(L);
-  }
+  if (length > LARGE) read_much(L, &r);
   int top = p_lua_gettop(L);
-  /* What comes is all in use: to look through it again and again while it grows would take half as long as to make it. An
-   * allocation that fails still collects. Where one raises an error, the end of the run sets this right. */
-  if (length > LARGE) stop_gc(L);
   for (size_t i = 0; i < count && !r.broken; i++) {
     if (r.at >= r.end || *r.at++ != 0x93) r.broken = 1; /* [id, ok, value] */
     for (int part = 0; part < 3; part++) push_value(L, &r);
@@ -1435,9 +1438,10 @@ static int reference(lua_State *L, const char *field) {
   return p_luaL_ref(L, REGISTRY);
 }
 
-/* bind{run =, kept =, inspect =, null =, array =, null_fields =, null_array =}: what of the prelude is used here. */
+/* bind{run =, inputs =, kept =, inspect =, null =, array =, null_fields =, null_array =}: what of the prelude is used here. */
 static int l_bind(lua_State *L) {
   W.run = reference(L, "run");
+  W.inputs = reference(L, "inputs");
   W.kept = reference(L, "kept");
   W.inspect = reference(L, "inspect");
   W.null_fields = reference(L, "null_fields");
@@ -1545,6 +1549,16 @@ static int arguments_of_run(lua_State *L) {
   return 6;
 }
 
+/* Globals of the next run only: [[name, value], …]; protected, too. */
+static int take_inputs(lua_State *L) {
+  Reader r = {.at = (const unsigned char *)W.in.data + HEADER, .end = (const unsigned char *)W.in.data + W.in_start};
+  if (W.in_start > LARGE) read_much(L, &r);
+  p_lua_rawgeti(L, REGISTRY, W.inputs);
+  push_value(L, &r);
+  if (!r.broken) p_lua_callk(L, 1, 0, 0, NULL);
+  return r.broken;
+}
+
 /* What of the run was kept for the next ones, where it is long enough to be: see prelude/kept.lua. */
 static char kept_of_run(lua_State *L, size_t size) {
   if (size < KEPT_FROM && W.printed < KEPT_FROM) return 0;
@@ -1641,6 +1655,24 @@ static int run(const char *payload, size_t length) {
   return ok;
 }
 
+/* Serve runs until the host hangs up (0), or a frame comes that Python must answer (1). */
+static int serve(int *kind, char **payload, size_t *length) {
+  cpu_since();
+  while (receive(kind, payload, length) > 0) {
+    if (*kind == INPUTS) {
+      p_lua_pushcclosure(W.L, take_inputs, 0);
+      if (p_lua_pcallk(W.L, 0, 1, 0, 0, NULL) || p_lua_type(W.L, -1) != T_NIL) _exit(71); /* there is no memory for them */
+      pop(W.L, 1);
+      restart_gc(W.L);
+    } else if (*kind == RUN) {
+      if (!run(*payload, *length)) return 0;
+    } else if (*kind != ANSWERS && *kind != HALT) { /* those are for a run that has ended */
+      return 1;
+    }
+  }
+  return 0;
+}
+
 /* ---- For Python ------------------------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -1698,11 +1730,7 @@ static PyObject *py_serve(PyObject *module, PyObject *_) {
   char *payload;
   size_t length;
   (void)module, (void)_;
-  cpu_since();
-  while (receive(&kind, &payload, &length) > 0) {
-    if (kind != RUN) return Py_BuildValue("iy#", kind, payload, (Py_ssize_t)length);
-    if (!run(payload, length)) break;
-  }
+  if (serve(&kind, &payload, &length)) return Py_BuildValue("iy#", kind, payload, (Py_ssize_t)length);
   Py_RETURN_NONE;
 }
 
@@ -1783,16 +1811,9 @@ static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssi
   int kind;
   char *payload;
   size_t length;
-  cpu_since();
-  while (receive(&kind, &payload, &length) > 0) {
-    if (kind == ANSWERS || kind == HALT) continue; /* to a run that has ended */
-    if (kind != RUN) {
-      wake_python();
-      return Py_BuildValue("(O(iy#))", Py_None, kind, payload, (Py_ssize_t)length);
-    }
-    if (!run(payload, length)) break;
-  }
-  _exit(0);
+  if (!serve(&kind, &payload, &length)) _exit(0);
+  wake_python();
+  return Py_BuildValue("(O(iy#))", Py_None, kind, payload, (Py_ssize_t)length);
 }
 
 /* The zygote has one thread, so that no lock is held by another: what the C library does about that in the child would copy
@@ -1959,7 +1980,7 @@ static PyMethodDef METHODS[] = {{"open", py_open, METH_VARARGS, NULL},
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_native", NULL, -1, METHODS, NULL, NULL, NULL, NULL};
 
 /* Raised with every change of what Python calls here; native.py has the same. */
-enum { REVISION = 12 };
+enum { REVISION = 13 };
 
 PyMODINIT_FUNC PyInit__native(void) {
   W.may_spin = spin_is_possible();

@@ -231,6 +231,8 @@ def _reply(vm: Engine, kind: int, payload: bytes) -> tuple[int, bytes] | None:
     """What answers a request that runs no script; None where nothing is sent."""
     if kind == protocol.CONFIGURE:
         apply_configuration(vm, marshal.loads(payload))
+    elif kind == protocol.INPUTS:
+        vm.set_inputs(marshal.loads(payload))
     elif kind == protocol.GLOBALS:
         return protocol.DEFINED, vm.globals()
     elif kind == protocol.CHECK:
@@ -244,8 +246,6 @@ def apply_configuration(vm: Engine, config: dict[str, Any]) -> None:
         vm.set_limits(config["limits"])
     if "environment" in config:
         vm.configure(config["environment"])
-    if "inputs" in config:
-        vm.set_inputs(config["inputs"])
 
 
 class _WarmUp:

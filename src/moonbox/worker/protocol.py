@@ -3,10 +3,11 @@
 A frame is one byte of type, four bytes of length (little endian), and the payload.
 
     host → worker   trusted: payloads are marshal data, made and read by the same interpreter, unless noted
-        CONFIGURE   the environment: names of tools and functions, values, features, limits; inputs of the next run
+        CONFIGURE   the environment: names of tools and functions, values, features, limits
         RUN         what RUN_HEAD has (number, seed), then the source
         ANSWERS     [(call id, ok, value or error), …] for some of the calls under way; MessagePack for a native worker
         HALT        the run must end instead of being answered: one byte, the reason
+        INPUTS      [[name, value], …]: globals of the next run; MessagePack for a native worker
         GLOBALS     tell what the scripts have defined
         CHECK       tell what is wrong with a script that is not run: its source
         INSPECT     tell what a script has that waits for a call: the numbers of the call and of the run (LOOK)
@@ -42,7 +43,7 @@ LOOK = struct.Struct("<QI")
 RUN_FRAME = struct.Struct("<BIIQ")  # HEADER and RUN_HEAD
 SPENT = struct.Struct("<qqdq")  # operations (-1: not counted), memory, seconds of processor time, bytes of output cut
 
-CONFIGURE, RUN, ANSWERS, HALT, GLOBALS, CHECK, INSPECT = 1, 2, 3, 4, 5, 6, 7
+CONFIGURE, RUN, ANSWERS, HALT, GLOBALS, CHECK, INSPECT, INPUTS = range(1, 9)
 READY, OUTPUT, CALLS, CANCEL, DONE, DEFINED, VALUE, KEPT, VALUE_KEPT, CHECKED, INSPECTED = range(16, 27)
 
 REASON_TIME, REASON_CANCELLED, REASON_CALLS = 1, 2, 3

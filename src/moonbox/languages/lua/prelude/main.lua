@@ -588,6 +588,7 @@ function engine.install_hook() debug.sethook(stop.hook, "", 10000) end
 if host.bind then -- for the native part of a worker
   host.bind({
     run = engine.run,
+    inputs = engine.inputs,
     kept = engine.kept,
     inspect = engine.inspect,
     array = ARRAY,
