@@ -108,6 +108,7 @@ enum { REASON_TIME = 1, REASON_CANCELLED = 2, REASON_CALLS = 3, REASON_MEMORY = 
 enum { HEADER = 5, SPENT_SIZE = 32, RUN_HEAD = 12, LOOK = 12, MOST_RUNNING = 256, MOST_DEPTH = 1000 };
 enum { NONE = 0xc0, MOST_ELEMENTS = 1 << 26, MOST_ANSWERS = 100000, LARGE = 1 << 16, KNOWN_NAMES = 64 };
 enum { PAGE = 4096, NEXT_ROOM = 32 << 10, LARGEST_HOLE = 64 << 10, LARGEST_CACHED = 1032, SMALLEST_HOLE = 24 };
+enum { MOST_FILLED = 16 << 20 };
 enum { FLUSH_BYTES = 8192, KEPT_FROM = 500, LEAST_BUFFER = 1 << 16, KEPT_BUFFER = 1 << 20 };
 static const size_t SLACK = 64 * 1024;
 static const size_t LITTLE_GAIN = 64; /* of the limit: what collecting must bring */
@@ -1922,10 +1923,13 @@ static void fill_holes(void) {
 #ifdef __GLIBC__
   static int filled;
   char *end = filled ? NULL : malloc(LARGEST_HOLE), *block;
+  size_t left = MOST_FILLED; /* another allocator may have no end where the largest block is */
   filled = 1;
   for (size_t size = LARGEST_HOLE; end && size >= SMALLEST_HOLE;) {
-    do block = malloc(size);
-    while (block && block < end);
+    do {
+      block = malloc(size);
+      left = left > size ? left - size : 0;
+    } while (left && block && block < end);
     free(block);
     /* the C library keeps a list of its own for each size up to the largest that it caches */
     size = size > 2 * LARGEST_CACHED ? size / 2 : size > LARGEST_CACHED ? LARGEST_CACHED : size - 16;
