@@ -21,8 +21,6 @@ MoonboxError
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from msgspec import Struct
@@ -36,25 +34,17 @@ LimitName = Literal["operations", "time", "memory", "calls", "output", "string",
 ERROR_KINDS: tuple[str, ...] = get_args(ErrorKind)
 LIMIT_NAMES: tuple[str, ...] = get_args(LimitName)
 
-_KINDS_OF_CODES: Mapping[str, ErrorKind] = MappingProxyType(
-    {
-        "denied": "denied",  # by middleware, a policy, or a tool that raised Denied
-        "not_granted": "denied",  # by the grants of a tool script
-        "approval_denied": "denied",  # by a person
-        "approval_unavailable": "denied",  # because no person could be asked
-    }
+_DENIALS = (
+    "denied",  # by middleware, a policy, or a tool that raised Denied
+    "not_granted",  # by the grants of a tool script
+    "approval_denied",  # by a person
+    "approval_unavailable",  # because no person could be asked
 )
-"""What the failure of a call means for the run that it ends; every other code is "tool"."""
-
-
-def kind_of_code(code: object) -> ErrorKind:
-    """The kind of error that a run ends with when the script does not catch a call's error of this code."""
-    return _KINDS_OF_CODES.get(code, "tool") if isinstance(code, str) else "tool"
 
 
 def is_denial(code: object) -> bool:
     """Whether a call's error of this code means that the call is not allowed."""
-    return kind_of_code(code) == "denied"
+    return code in _DENIALS
 
 
 class MoonboxError(Exception):

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from moonbox.errors import ToolDefinitionError
-
-if TYPE_CHECKING:
-    from moonbox.errors import ToolError
+from moonbox.errors import ToolDefinitionError, ToolError
 
 _MOST, _LONGEST = 100, 86_400
 _CODES = ("unavailable", "rate_limited", "timeout", "conflict", "tool_error")

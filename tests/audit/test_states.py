@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from typer.testing import CliRunner
 
 from moonbox import Run, Sandbox, tool
@@ -145,7 +145,7 @@ def _start(sink: Any, run: Run, state: str) -> None:
         if state != "running":
             child = subprocess.Popen([sys.executable, "-c", ""])
             child.wait()
-            gone = writers.Writer.current().to_dict() | {"pid": child.pid}
+            gone = asdict(writers.Writer.current()) | {"pid": child.pid}
             other = gone | {"machine": "elsewhere", "boot": "another"}
             writer = writers.Writer(**(gone if state == "interrupted" else other))
             patch.setattr(writers.Writer, "current", classmethod(lambda cls: writer))

@@ -33,7 +33,7 @@ def console(tmp_path: Path) -> Iterator[Console]:
         box = running.service.sandbox
         with (
             box.sibling() as own,
-            ScriptLibrary(ToolsSettings(saved=tmp_path / "saved"), sandbox=own, tools=box.toolbox) as library,
+            ScriptLibrary(ToolsSettings(saved=tmp_path / "saved"), own, tools=box.toolbox) as library,
         ):
             box.toolbox.follow(library.toolbox)
             running.service.scripts = library

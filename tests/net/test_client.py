@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox.knowledge.connectors.web import FetchError, fetch_page
+from moonbox.knowledge.connectors.web import fetch_page
 from moonbox.net import client
 from moonbox.net.addresses import NameLookup, NetError, follow, parse_target
 from moonbox.net.client import Client, PublicAddresses, Response, read_body
@@ -74,7 +74,7 @@ def test_the_fetcher_sends_international_addresses_in_their_ascii_form(serve: Se
     with Client(PublicAddresses(allow_private=True)) as client:
         response = fetch_page(client, 20, 1000, f"{server.url}/käse sorten", {})
         assert (response.url, response.body) == (f"{server.url}/k%C3%A4se%20sorten", b"Gouda")
-        with pytest.raises(FetchError, match=r"the host is not a valid international name$"):
+        with pytest.raises(NetError, match=r"the host is not a valid international name$"):
             fetch_page(client, 20, 1000, "http://" + "ä" * 400 + ".example/", {})
 
 

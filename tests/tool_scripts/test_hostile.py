@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from moonbox import Sandbox
 from moonbox.audit.sinks import MemorySink
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 from moonbox.scripts.hostapi.grants import Grants
@@ -31,7 +32,7 @@ def execute(tmp_path: Path, body: str, grants: Mapping[str, Any]) -> tuple[objec
     path.write_text(f"tool = {{}}\nfunction tool.execute(params, context)\n{body}\nend\n")
     settings = ScriptSettings("evil", path, 10.0, Grants.from_dict(grants, tmp_path))
     sink = MemorySink()
-    with ScriptLibrary(ToolsSettings((settings,)), audit=sink) as lib:
+    with Sandbox(audit=sink) as box, ScriptLibrary(ToolsSettings((settings,)), box) as lib:
         assert lib.scripts[0].problem is None
         run = lib.execute(lib.scripts[0], {})
     trail = "".join(item.to_json() for item in sink.runs())

@@ -14,13 +14,14 @@ from moonbox.config import Config
 from moonbox.errors import ArgumentError, ConfigError, ToolError
 from moonbox.knowledge import KnowledgeBase
 from moonbox.knowledge.records import KnowledgeError
-from moonbox.project.assembly import assemble
+from moonbox.project.assembly import assemble, script_library
 from moonbox.project.sections import read_knowledge
 from moonbox.scripts.connector import ScriptConnectorKind
-from moonbox.scripts.library import ScriptLibrary
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from moonbox.scripts.library import ScriptLibrary
 
 GREET = """
 tool = {
@@ -44,7 +45,7 @@ def library(folder: Path, toml: str = "", files: dict[str, str] | None = None, *
         (folder / "tools" / name).write_text(text)
     path = folder / "moonbox.toml"
     path.write_text(toml or '[tools]\nfolders = ["tools"]\n')
-    return ScriptLibrary.from_config(Config.load(path, environ={"GREETING": "hi"}), **options)
+    return script_library(Config.load(path, environ={"GREETING": "hi"}), **options)
 
 
 def test_a_file_in_the_folder_is_a_tool(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from moonbox.closing import Closing, during
 from moonbox.codemode.mode import CodeMode, Reply
 from moonbox.codemode.sessions import Sessions
+from moonbox.compact import json_in
 from moonbox.errors import MissingExtra, ToolDefinitionError, ToolError, UsageError
 from moonbox.sandbox.sandbox import Sandbox
 from moonbox.tools.tool import Tool, fingerprint
@@ -270,10 +271,7 @@ class ModelCall:
 
 def is_json_object(text: str) -> bool:
     """Whether any server reads the arguments of an earlier call: many refuse a history that is not JSON."""
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
+    return isinstance(json_in(text), dict)
 
 
 def cut_off(calls: Sequence[ModelCall | None], cut: bool) -> list[ModelCall]:

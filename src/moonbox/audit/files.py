@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import asdict
+
 from moonbox.audit.query import UNFINISHED, RunReader, pick
 from moonbox.audit.records import DAMAGED, Call, Run, cut_off
 from moonbox.audit.writers import Writer, state_of_start
@@ -88,12 +90,20 @@ class Retention:
 class FileTrail(RunReader):
     """A trail in a file. It can be pruned, also while others write to it, and its hash chain can be verified."""
 
-    def __init__(self, path: str | os.PathLike[str], retention: Retention | None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        fsync: bool = False,
+        create: bool = True,
+        retention: Retention | None = None,
+    ) -> None:
         self.path = Path(path)
         self._retention = retention or Retention(None, None, None)
         self._new_bytes = self._new_runs = 0
         self._looked = float("-inf")
         self._closed = False
+        self._open(create=create, fsync=fsync)
 
     def write(self, run: Run) -> None:
         record = run.to_json()
@@ -102,7 +112,7 @@ class FileTrail(RunReader):
 
     def start_run(self, run: Run) -> None:
         """Write down a run that is about to make its first call."""
-        data = {**run.to_dict(), "writer": Writer.current().to_dict()}
+        data = {**run.to_dict(), "writer": asdict(Writer.current())}
         self._put("run_started", run.id, json.dumps(data, separators=(",", ":")), run)
 
     def start_call(self, run: str, call: Call) -> None:
@@ -154,6 +164,9 @@ class FileTrail(RunReader):
 
     def close(self) -> None:
         self._closed = True
+
+    def _open(self, *, create: bool, fsync: bool) -> None:
+        raise NotImplementedError
 
     def _put(self, event: str, run: str, record: str, about: Run | Call) -> None:
         """Write the JSON of a "run", or what is known at "run_started", "call_started" and "call_ended"."""

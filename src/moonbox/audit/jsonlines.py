@@ -21,7 +21,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.chain import START, ChainLink, Verification, check_chain, json_object, prune_note
-from moonbox.audit.files import FileTrail, Pruning, Retention
+from moonbox.audit.files import FileTrail, Pruning
 from moonbox.audit.records import DAMAGED, Call, Run
 from moonbox.audit.tables import put_call, put_run, put_start, tables_in_memory
 from moonbox.audit.writers import state_of_start
@@ -55,15 +55,7 @@ class JsonLinesSink(FileTrail):
     however that comes. With `fsync` it is on the disk too and survives a loss of power.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        fsync: bool = False,
-        create: bool = True,
-        retention: Retention | None = None,
-    ) -> None:
-        super().__init__(path, retention)
+    def _open(self, *, create: bool, fsync: bool) -> None:
         self._fsync = fsync
         if create:
             with _explained("open", self.path):

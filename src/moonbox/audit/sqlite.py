@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from moonbox.audit import tables
 from moonbox.audit.chain import Verification, check_chain, json_object
-from moonbox.audit.files import FileTrail, Pruning, Retention
+from moonbox.audit.files import FileTrail, Pruning
 from moonbox.audit.query import SUMMARY, RunSummary
 from moonbox.audit.records import Call, Run
 from moonbox.audit.writers import state_of_start
 from moonbox.database import Database
 
 if TYPE_CHECKING:
-    import os
     import sqlite3
     from collections.abc import Callable, Iterator
 
@@ -30,15 +29,7 @@ class SqliteSink(FileTrail):
     and survives a loss of power as well; without it, a loss of power may cost the latest runs, never the file.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        fsync: bool = False,
-        create: bool = True,
-        retention: Retention | None = None,
-    ) -> None:
-        super().__init__(path, retention)
+    def _open(self, *, create: bool, fsync: bool) -> None:
         self._database = Database(self.path, tables.SCHEMA, create=create, durable=fsync, timeout=_BUSY_SECONDS)
 
     def tail(self, mark: int | None = None, limit: int = 100) -> tuple[int, tuple[RunSummary, ...]]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, ValidationError, convert
-from msgspec.structs import asdict
 
 if TYPE_CHECKING:
     from moonbox.audit.records import RunState
@@ -32,9 +31,6 @@ class Writer(Struct, frozen=True):
     def current(cls) -> Writer:
         """This process."""
         return _current(os.getpid())
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
     def state(self) -> RunState:
         """The state of a run that this process has started and not ended."""

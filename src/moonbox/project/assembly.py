@@ -18,6 +18,7 @@ import contextlib
 import json
 import logging
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import MemorySink, SharedSink, Sink
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from moonbox.mcp.upstreams.manager import Upstreams
     from moonbox.media import MediaStore
     from moonbox.sandbox.sandbox import Sandbox
+    from moonbox.scripts.configured import ToolsSettings
     from moonbox.scripts.library import ScriptLibrary
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
@@ -278,29 +280,33 @@ def _open_scripts(
     # Workers of their own: scripts that wait for tool scripts must not hold the workers that these need.
     own = closing.enter_context(sandbox.sibling(None if sink is None else SharedSink(sink)))
     with config.naming_file():
-        library = ScriptLibrary(settings, sandbox=own, tools=sandbox.toolbox, context=_script_context(built_in))
+        library = ScriptLibrary(settings, own, tools=sandbox.toolbox, context=_script_context(built_in))
         return closing.enter_context(library)
 
 
-def script_library(config: Any, **options: Any) -> ScriptLibrary:
+def script_library(config: Any, settings: ToolsSettings | None = None, **options: Any) -> ScriptLibrary:
     """The tool scripts of a configuration by themselves, with the limits and the context of the whole project.
 
-    `config` is a Config, the path of one, or the [tools] table as a dict, which has no knowledge base.
+    `config` is a Config, the path of one, or the [tools] table as a dict, which has no knowledge base. `settings`
+    replaces what it says of tools.
     """
     from moonbox.sandbox.sandbox import Sandbox
+    from moonbox.scripts.configured import ToolsSettings
     from moonbox.scripts.library import ScriptLibrary
 
-    if isinstance(config, dict):
-        return ScriptLibrary.from_config(config, **options)
-    if not isinstance(config, Config):
-        config = Config.load(config)
     with contextlib.ExitStack() as closing:
-        settings: dict[str, Any] = {name: sections.read_sandbox(config)[name] for name in ("failures", "require")}
-        settings |= {name: options.pop(name) for name in ("audit", "redact") if name in options}
-        sandbox = closing.enter_context(Sandbox(limits=read_limits(config), **settings))
-        if "context" not in options:
-            options["context"] = _script_context(_open_knowledge(config, closing)[1])
-        library = ScriptLibrary.from_config(config, sandbox=sandbox, **options)
+        of_sandbox: dict[str, Any] = {name: options.pop(name) for name in ("audit", "redact") if name in options}
+        if isinstance(config, dict):
+            settings = settings or ToolsSettings.from_dict(config, Path.cwd())
+        else:
+            config = config if isinstance(config, Config) else Config.load(config)
+            of_sandbox |= {name: sections.read_sandbox(config)[name] for name in ("failures", "require")}
+            of_sandbox["limits"] = read_limits(config)
+            settings = settings or sections.read_tools(config)
+            if "context" not in options:
+                options["context"] = _script_context(_open_knowledge(config, closing)[1])
+        sandbox = closing.enter_context(Sandbox(**of_sandbox))
+        library = ScriptLibrary(settings, sandbox, **options)
         library.closing(closing.pop_all())
         return library
     raise AssertionError

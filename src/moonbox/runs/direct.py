@@ -8,7 +8,7 @@ import threading
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import ScriptError, ToolError, kind_of_code
+from moonbox.errors import ScriptError, ToolError, is_denial
 from moonbox.runs.awaited import AwaitingExecutor, until_ended
 from moonbox.runs.blocking import BlockingExecutor
 from moonbox.runs.call_entry import failure
@@ -132,7 +132,7 @@ class DirectCall:
             failed, problem = entry.error, None
             if failed is not None:
                 problem = ScriptError(
-                    kind_of_code(failed.code),
+                    "denied" if is_denial(failed.code) else "tool",
                     failed.message,
                     code=failed.code,
                     tool=entry.tool,

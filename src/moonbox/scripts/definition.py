@@ -193,22 +193,19 @@ def script_repl(
     `before_write` may add to each record. `tools` are those that the script may call, as often as a script of the
     Sandbox.
     """
-    api = HostApi(settings.grants, name=settings.name, section=section)
-    api.hide(settings.hidden)
-
-    try:
-        most = sandbox.limits.max_tool_calls if tools else _MOST_HOST_CALLS
-        limits = Limits(timeout=settings.timeout, max_tool_calls=most)
-        with sandbox.repl(
-            limits=limits,
+    most = sandbox.limits.max_tool_calls if tools else _MOST_HOST_CALLS
+    with (
+        HostApi(settings.grants, name=settings.name, section=section) as api,
+        sandbox.repl(
+            limits=Limits(timeout=settings.timeout, max_tool_calls=most),
             toolbox=tools or Toolbox(),
             before_write=lambda run: before_write(api.redact_run(run)),
             check=False,
-        ) as repl:
-            define_host_functions(repl, api)
-            yield repl
-    finally:
-        api.close()
+        ) as repl,
+    ):
+        api.hide(settings.hidden)
+        define_host_functions(repl, api)
+        yield repl
 
 
 def define_host_functions(repl: Repl, api: HostApi) -> None:

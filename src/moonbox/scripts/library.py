@@ -5,19 +5,17 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from msgspec import structs
 
 from moonbox.audit.chain import digest
 from moonbox.closing import Closing, during
-from moonbox.config import Config
 from moonbox.errors import ConfigError, MoonboxError, ScriptError, ToolDefinitionError, ToolError
 from moonbox.languages.explanations import without_line
 from moonbox.limits import Limits
@@ -33,7 +31,6 @@ from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from moonbox.audit.records import Run
-    from moonbox.audit.sinks import Sink
     from moonbox.sandbox.sandbox import Sandbox
 
 _LOAD_LIMITS = Limits(timeout=5.0, max_operations=5_000_000, max_tool_calls=0)
@@ -70,26 +67,21 @@ class ScriptLibrary(Closing):
     """Tool scripts as tools. A broken, endless or hostile script affects only its own tool.
 
     `context` holds what scripts find as `context.<name>` beside `context.config`: functions or values. `tools` are
-    those that scripts may call: each the ones in its `tool.uses` that it is granted. `audit` and `redact` are those of
-    a Sandbox.
+    those that scripts may call: each the ones in its `tool.uses` that it is granted.
     """
 
     def __init__(
         self,
         settings: ToolsSettings,
+        sandbox: Sandbox,
         *,
-        sandbox: Sandbox | None = None,
-        audit: Sink | None = None,
-        redact: Sequence[str] | None = None,
         context: Mapping[str, Any] | None = None,
         tools: Toolbox | None = None,
     ) -> None:
-        from moonbox.sandbox.sandbox import Sandbox
-
         self.settings = settings
         self.toolbox = Toolbox()
+        self._sandbox = sandbox
         self._closing = contextlib.ExitStack()
-        self._sandbox = sandbox or self._closing.enter_context(Sandbox(audit=audit, redact=redact))
         self.tools = Toolbox() if tools is None else tools
         self._context = {name: partial(_needs_knowledge, name) for name in ("search", "get", "sources")}
         self._context |= context or {}
@@ -97,17 +89,6 @@ class ScriptLibrary(Closing):
         self._loaded: dict[str, LoadedScript] = {}  # by `_key`
         self._scripts: tuple[LoadedScript, ...] = ()
         self.refresh()
-
-    @classmethod
-    def from_config(
-        cls, config: Config | Mapping[str, Any], *, settings: ToolsSettings | None = None, **options: Any
-    ) -> ScriptLibrary:
-        """From a Config, or the [tools] table as a dict; `settings` replaces what is in there."""
-        if settings is not None:
-            return cls(settings, **options)
-        if isinstance(config, Config):
-            return cls(ToolsSettings.from_config(config), **options)
-        return cls(ToolsSettings.from_dict(config, Path.cwd()), **options)
 
     @property
     def scripts(self) -> tuple[LoadedScript, ...]:
@@ -137,7 +118,7 @@ class ScriptLibrary(Closing):
         self._closing.close()
 
     def closing(self, part: Any) -> None:
-        """Close this part, which the context uses, together with the library."""
+        """Close this part, which the library uses, together with it."""
         self._closing.callback(part.close)
 
     def _wanted(self) -> dict[str, ScriptSettings]:

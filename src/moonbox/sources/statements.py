@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from moonbox.errors import ArgumentError, MissingExtra
+from moonbox.errors import ArgumentError
 from moonbox.wording import one_line
 
 if TYPE_CHECKING:
@@ -61,12 +61,10 @@ def check(
     `allowed` are the patterns of tables that it may name, and of those that it may not. `catalog` knows a database that
     calls functions by a dot.
     """
-    try:
-        import sqlglot
-        from sqlglot import exp
-        from sqlglot.errors import ErrorLevel, SqlglotError
-    except ImportError:
-        raise MissingExtra("sqlglot", "sql", "tools of a database") from None
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import ErrorLevel, SqlglotError
+
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # its warnings quote what a script wrote, as it is
     if len(sql) > _LONGEST or "\0" in sql:
         raise ArgumentError(f"the statement must have at most {_LONGEST:,} characters, and no zero byte")

@@ -204,18 +204,14 @@ def _origin(url: str) -> str | None:
         return None
 
 
-class FetchError(OSError):
-    """The page could not be fetched; the message says why."""
-
-
 def fetch_page(client: Client, timeout: float, max_size: int, url: str, headers: Mapping[str, str]) -> Response:
-    """A page, bounded in size and time; raises FetchError."""
+    """A page, bounded in size and time; raises NetError."""
     given = tuple((name, value.encode()) for name, value in {**_HEADERS, **headers}.items())
     try:
         return client.send(Request(parse_target(_ascii(url)), headers=given), timeout=timeout, max_bytes=max_size)
     except NetError as problem:
         advice = " (set allow_private to fetch it)" if problem.code == "not_allowed" else ""
-        raise FetchError(problem.message + advice) from None
+        raise NetError(problem.message + advice, code=problem.code) from None
 
 
 def _ascii(url: str) -> str:
@@ -241,7 +237,7 @@ class Robots:
         self._rules: dict[str, RobotFileParser | str] = {}
 
     def allow(self, url: str) -> bool:
-        """Whether a page may be fetched; raises FetchError when the site's rules cannot be read."""
+        """Whether a page may be fetched; raises KnowledgeError when the site's rules cannot be read."""
         parts = urlsplit(url)
         origin = f"{parts.scheme}://{parts.netloc}"
         with self._lock:
@@ -249,7 +245,7 @@ class Robots:
                 self._rules[origin] = self._read(origin)
             rules = self._rules[origin]
         if isinstance(rules, str):
-            raise FetchError(f"cannot read robots.txt: {rules}")
+            raise KnowledgeError(f"cannot read robots.txt: {rules}")
         return rules.can_fetch("moonbox", url)
 
     def _read(self, origin: str) -> RobotFileParser | str:

@@ -6,33 +6,39 @@ import base64
 import hashlib
 import hmac
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, Wrong, options, type_word
 from moonbox.scripts.hostapi.secrets import is_handle
 
+_ENCODERS: dict[str, Callable[[bytes], str | bytes]] = {
+    "hex": bytes.hex,
+    "base64": lambda digest: base64.b64encode(digest).decode(),
+    "base64url": lambda digest: base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
+    "raw": bytes,
+}
 _OPTIONS = options(
     Parameter(
         "encoding",
         "string",
         "of the result: hex (the default), base64, base64url (without padding), or raw for the 32 bytes themselves",
         default="hex",
-        choices=("hex", "base64", "base64url", "raw"),
+        choices=tuple(_ENCODERS),
     )
 )
 
 
 def functions(host: Host) -> Sequence[HostFunction]:
     def sha256(data: bytes, options: dict[str, Any]) -> str | bytes:
-        return _encoded(hashlib.sha256(data).digest(), options["encoding"])
+        return _ENCODERS[options["encoding"]](hashlib.sha256(data).digest())
 
     def hmac_sha256(key: Any, data: bytes, options: dict[str, Any]) -> str | bytes:
         key = host.secrets.key(key) if is_handle(key) else key
         key = key.encode("utf-8", "surrogatepass") if isinstance(key, str) else key
         if not isinstance(key, bytes):
             raise Wrong(f"key must be a string or a secret, not {type_word(key)}")
-        return _encoded(hmac.digest(key, data, "sha256"), options["encoding"])
+        return _ENCODERS[options["encoding"]](hmac.digest(key, data, "sha256"))
 
     def random_uuid() -> str:
         return str(uuid.UUID(bytes=host.entropy(16), version=4))
@@ -48,14 +54,3 @@ def functions(host: Host) -> Sequence[HostFunction]:
         HostFunction("crypto.uuid", "A random UUID, version 4.", random_uuid, (), "string"),
         HostFunction("crypto.random_bytes", "Random bytes.", host.entropy, (size,), "string"),
     ]
-
-
-def _encoded(digest: bytes, encoding: str) -> str | bytes:
-    match encoding:
-        case "raw":
-            return digest
-        case "base64":
-            return base64.b64encode(digest).decode()
-        case "base64url":
-            return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
-    return digest.hex()
