@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, Self
 
 from moonbox.errors import UsageError
@@ -127,7 +128,7 @@ class Limits(_Given):
         return {name: getattr(self, name) for name in self._given}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self._chosen(),)  # the other fields have their defaults
+        return partial(Limits, **self._chosen()), ()  # the other fields have their defaults
 
     def to_dict(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -140,7 +141,3 @@ _MOST = {
     "timeout": 1_000_000_000,  # thirty years; clocks of the system take not much more
     "max_depth": 180,  # JSON and Lua parsers recurse on the C stack; both are safe well past this
 }
-
-
-def _restore(given: dict[str, Any]) -> Limits:
-    return Limits(**given)

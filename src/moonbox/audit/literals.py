@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from moonbox.languages.registry import DEFAULT_LANGUAGE, LANGUAGES
 
@@ -104,10 +104,8 @@ _OPENING, _CLOSING = {"function", "if", "do", "repeat"}, {"end", "until"}
 _BEFORE_ARGUMENTS = "([{,.="
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(NamedTuple):
     kind: str
-    start: int
     end: int
     text: str
 
@@ -170,7 +168,7 @@ def _tokens(text: str, pattern: re.Pattern[str]) -> Iterator[_Token]:
         kind, end = found.lastgroup or "operator", found.end()
         if kind == "begin":
             kind, end = _long(text, found[0], end)
-        yield _Token(kind, place, end, text[place:end])
+        yield _Token(kind, end, text[place:end])
         place = end
 
 

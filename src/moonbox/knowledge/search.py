@@ -17,8 +17,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from moonbox.errors import UsageError
 from moonbox.knowledge.records import Hit, Hits, KnowledgeError, Mode
@@ -53,8 +52,7 @@ MAX_TERMS = 32
 SHORTEST_PREFIX = 3
 
 
-@dataclass(frozen=True, slots=True)
-class SearchRequest:
+class SearchRequest(NamedTuple):
     text: str
     limit: int
     sources: list[int] | None
@@ -150,8 +148,7 @@ class _Index:
             met.update(("chunk", id) for id in chunks)
             met.update(("document", id) for id in {document_of(chunk) for chunk in chunks})
         return [
-            replace(
-                match,
+            match._replace(
                 score=match.score
                 * (1 + CHUNK_BONUS * met["chunk", match.chunk] / len(groups))
                 * (1 + DOCUMENT_BONUS * met["document", match.document] / len(groups)),
@@ -191,7 +188,7 @@ def _fused(*rankings: Sequence[Match]) -> list[Match]:
         for rank, match in enumerate(ranking, 1):
             share = 1 / (RANK_CONSTANT + rank)
             before = fused.get(match.document)
-            fused[match.document] = replace(before or match, score=share + (before.score if before else 0.0))
+            fused[match.document] = (before or match)._replace(score=share + (before.score if before else 0.0))
     return sorted(fused.values(), key=lambda match: (-match.score, match.document))
 
 
@@ -240,8 +237,7 @@ def _beginning(text: str) -> str:
     return line[:PLAIN_CHARS].rsplit(" ", 1)[0].rstrip() + "…"
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """One word, phrase or prefix."""
 
     text: str
@@ -262,8 +258,7 @@ class Term:
         return (*(Term(word) for word in most), Term(last, prefix=self.prefix))
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(NamedTuple):
     """A query: groups of alternatives, of which more matches rank higher, and exclusions."""
 
     groups: tuple[tuple[Term, ...], ...] = ()

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from moonbox.database import Database, Schema
 from moonbox.knowledge.records import Item, KnowledgeError
@@ -124,8 +123,7 @@ SCHEMA = Schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """An item that is ready to be written. All work that needs no transaction is done."""
 
     item: Item

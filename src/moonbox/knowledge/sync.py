@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.knowledge import records
@@ -79,8 +79,7 @@ def sync_lock(database: Database, name: str, source: int, wait: float) -> Abstra
     return database.lock(f"sync-{source}", wait, busy)
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(NamedTuple):
     document: int
     digest: bytes
     fingerprint: str | None

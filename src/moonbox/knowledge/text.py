@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 MAX_CHARS = 1_200
 MIN_CHARS = 300
@@ -73,8 +73,7 @@ def joined(text: str) -> str:
     return text.replace(_MARK, "") if _MARK in text else text
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """The slice `start:end` of a text; the first `overlap` characters belong to the piece before as well."""
 
     start: int

@@ -14,8 +14,8 @@ import math
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from moonbox.errors import MissingExtra
 from moonbox.knowledge.records import EmbeddingError, KnowledgeError
@@ -25,8 +25,7 @@ CANDIDATES = 3_000
 _lock = threading.Lock()  # guards SQLite's process-wide list of extensions, not state of ours
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """One document's best chunk, from either kind of search."""
 
     document: int

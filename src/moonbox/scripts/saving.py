@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moonbox.errors import ToolDefinitionError, ToolError, UsageError
 from moonbox.languages.language import is_identifier
@@ -37,8 +36,7 @@ _PLAIN = r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^\s"';]+?"""
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 
-@dataclass(frozen=True, slots=True)
-class SavedScript:
+class SavedScript(NamedTuple):
     """What was written, and whether an example was recorded."""
 
     name: str

@@ -7,9 +7,9 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from pathspec import GitIgnoreSpec
@@ -200,8 +200,7 @@ def _expanded(pattern: str) -> list[str]:
     return ["".join(a + b for a, b in zip(fixed, (*chosen, ""), strict=True)) for chosen in product(*choices)]
 
 
-@dataclass(frozen=True, slots=True)
-class FileEntry:
+class FileEntry(NamedTuple):
     """A file as the listing found it."""
 
     path: str

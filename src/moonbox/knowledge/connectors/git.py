@@ -13,9 +13,9 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from moonbox.closing import Closing
 from moonbox.config.reader import positive, settings_model
@@ -109,8 +109,7 @@ class Git:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Blob:
+class Blob(NamedTuple):
     path: str
     oid: str
     size: int | None
@@ -118,8 +117,7 @@ class Blob:
     mode: str
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """Who changed a file last, and when."""
 
     when: str = ""

@@ -118,9 +118,9 @@ def translated(path: GrantedPath) -> Iterator[None]:
     """OSErrors as ToolErrors that name the path."""
     try:
         yield
-    except Escape:
-        raise Denied(f"{path.text} leads out of the granted folder", code="not_granted") from None
     except OSError as problem:
+        if problem.errno == errno.EXDEV:
+            raise Denied(f"{path.text} leads out of the granted folder", code="not_granted") from None
         code, words = _CODES.get(problem.errno or 0, ("io", f"failed: {problem.strerror}"))
         raise ToolError(f"{path.text} {words}", code=code, retryable=code == "io") from None
 
@@ -139,10 +139,6 @@ def _proc_device() -> int:
     return proc.stat().st_dev if proc.is_mount() else -1
 
 
-class Escape(OSError):
-    """The path leads out of the folder."""
-
-
 class _Walk:
     """The open folders from the root to the path."""
 
@@ -151,13 +147,13 @@ class _Walk:
         self._links = 0
 
     def open(self, parts: list[str], flags: int, mode: int) -> int:
-        """Open a relative path beneath the root; raises Escape or another OSError."""
+        """Open a relative path beneath the root. Raises OSError; EXDEV says that the path leads out of it."""
         todo = [part for part in reversed(parts) if part not in ("", ".")]
         while todo:
             part = todo.pop()
             if part == "..":
                 if len(self._folders) == 1:
-                    raise Escape(errno.EXDEV, "outside the granted folder", part)
+                    raise OSError(errno.EXDEV, "outside the granted folder", part)
                 os.close(self._folders.pop())
                 continue
             link = self._link(part)
@@ -194,5 +190,5 @@ class _Walk:
         if self._links > _MAX_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part)
         if text.startswith("/"):
-            raise Escape(errno.EXDEV, "outside the granted folder", part)
+            raise OSError(errno.EXDEV, "outside the granted folder", part)
         return text
