@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moonbox import Sandbox, ToolError, tool
-from moonbox.errors import Denied, kind_of_code
+from moonbox.errors import Denied, is_denial
 from moonbox.languages.registry import LANGUAGES
 
 KINDS = {
@@ -25,12 +25,12 @@ KINDS = {
 
 @pytest.mark.parametrize(("code", "kind"), KINDS.items())
 def test_kinds(code: str, kind: str) -> None:
-    assert kind_of_code(code) == kind
+    assert is_denial(code) == (kind == "denied")
 
 
 @pytest.mark.parametrize("odd", [None, 5, ["denied"], ""])
 def test_what_is_no_code(odd: Any) -> None:
-    assert kind_of_code(odd) == "tool"
+    assert not is_denial(odd)
 
 
 @pytest.fixture(scope="module", params=LANGUAGES)
@@ -38,7 +38,7 @@ def box(request: Any) -> Any:
     @tool
     def fail(code: str) -> None:
         """Fail with that code."""
-        raise (Denied if kind_of_code(code) == "denied" else ToolError)("no", code=code)
+        raise (Denied if is_denial(code) else ToolError)("no", code=code)
 
     with Sandbox([fail], language=request.param, isolation="inline") as box:
         yield box

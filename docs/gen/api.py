@@ -62,8 +62,8 @@ _MADE_BY_OTHERS = {"Conversation", "Pause", "Repl"}
 """Classes that programs get and do not make: their arguments are no part of the interface."""
 
 
-_MADE_WITH = {"Sandbox": "sandbox.options.SandboxOptions"}
-"""Classes that take the fields of another one."""
+_MADE_WITH = {"Sandbox": "sandbox.options.SandboxOptions", "JsonLinesSink": "audit.files.FileTrail"}
+"""Classes that take the fields, or the arguments, of another one."""
 
 
 _BASES = ("Closing", "FileTrail", "RunReader", "_Record")
