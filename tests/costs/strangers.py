@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import os
 import json
 import random
 import resource
@@ -223,11 +224,17 @@ def _repeated(text: str, pick: random.Random, most: int) -> str:
 
 
 def _waited() -> float:
-    """Seconds for which this thread could have run and had no processor; 0 where the kernel does not say."""
+    """Seconds for which this thread could have run and had no processor, and those that a virtual machine's host took from all.
+
+    0 where the kernel does not say.
+    """
     try:
-        return int(Path("/proc/thread-self/schedstat").read_bytes().split()[1]) / 1e9
+        of_thread = int(Path("/proc/thread-self/schedstat").read_bytes().split()[1]) / 1e9
+        with Path("/proc/stat").open("rb") as file:
+            stolen = int(file.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
     except OSError:
         return 0.0
+    return of_thread + stolen
 
 
 def _peak() -> int:
