@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 SWITCH = "MOONBOX_NATIVE"
 """The environment variable that turns them off where it is 0."""
-_REVISIONS = {"worker._wire": 5, "worker._native": 13}  # as in their sources
+_REVISIONS = {"worker._wire": 6, "worker._native": 13}  # as in their sources
 
 
 def wanted() -> bool:

@@ -7,6 +7,8 @@ import contextlib
 import itertools
 import json
 import math
+import os
+import signal
 import socket
 import threading
 import time
@@ -113,6 +115,21 @@ def test_half_a_frame_at_the_deadline_is_not_lost(ends: tuple[Link, socket.socke
     worker.sendall(data[: min(size // 2, 50_000)])
     assert link.exchange(b"", time.monotonic() + 0.05, None) is None
     sender = threading.Thread(target=worker.sendall, args=(data[min(size // 2, 50_000) :],))
+    sender.start()
+    got = link.receive(time.monotonic() + 60)
+    sender.join()
+    assert got is not None and frame(*got) == data
+
+
+@pytest.mark.parametrize("size", [100, 1_000_000])
+def test_half_a_frame_at_an_interruption_is_not_lost(ends: tuple[Link, socket.socket], size: int) -> None:
+    link, worker = ends
+    data, half = frame(protocol.VALUE, b"x" * size), min(size // 2, 50_000)
+    worker.sendall(data[:half])
+    threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        link.exchange(b"", time.monotonic() + 60, None)
+    sender = threading.Thread(target=worker.sendall, args=(data[half:],))
     sender.start()
     got = link.receive(time.monotonic() + 60)
     sender.join()
@@ -347,5 +364,7 @@ def test_what_is_wrong_beside_a_long_text_is_refused(payload: bytes) -> None:
 )
 def test_long_texts_are_left_out_of_what_is_looked_at_before_decoding(text: str) -> None:
     data = json.dumps([text, 1, {"key": "short"}], ensure_ascii=False).encode()
-    assert json.loads(_without_long_texts(data)) == ["", 1, {"key": "short"}]
-    assert Decoder(100, max_depth=4).decode(data) == [text, 1, {"key": "short"}]
+    before = b'\\"[['
+    for payload, start in ((data, 0), (before + data, len(before))):
+        assert json.loads(_without_long_texts(payload, start)) == ["", 1, {"key": "short"}]
+        assert Decoder(100, max_depth=4).decode(payload, start) == [text, 1, {"key": "short"}]

@@ -85,9 +85,12 @@ class Decoder:
 
     def decode(self, payload: bytes, start: int = 0) -> Any:
         """The value that begins there; raises WorkerError where it is not JSON of ours or has too many elements."""
-        data = payload[start:] if start else payload
+        data: bytes | memoryview
+        if len(payload) < _LONG_TEXT:
+            data = bare = payload[start:] if start else payload
+        else:
+            data, bare = memoryview(payload)[start:], _without_long_texts(payload, start)
         try:
-            bare = data if len(data) < _LONG_TEXT else _without_long_texts(data)
             nodes = len(bare.translate(None, _NOT_NODES))
             if nodes > self._frame or nodes > self._left:  # what stands inside strings does not count
                 nodes = len(re.sub(_STRINGS, b"", bare).translate(None, _NOT_NODES))
@@ -108,11 +111,11 @@ class Decoder:
             raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
 
 
-def _without_long_texts(data: bytes) -> bytes:
+def _without_long_texts(data: bytes, start: int) -> bytes:
     """JSON without its long texts, as far as these are few: what else there is to look at is then short."""
-    if b"\\" in data:  # every quote that is left begins or ends a text
-        data = data.replace(b"\\\\", b"__").replace(b'\\"', b"__")
-    kept, place, after = [], 0, 0
+    if data.find(b"\\", start) >= 0:  # every quote that is left begins or ends a text
+        data, start = data[start:].replace(b"\\\\", b"__").replace(b'\\"', b"__"), 0
+    kept, place, after = [], start, start
     for _ in range(_MOST_TEXTS):
         begin = data.find(b'"', after) + 1
         end = data.find(b'"', begin) if begin else -1
@@ -122,10 +125,10 @@ def _without_long_texts(data: bytes) -> bytes:
         if end - begin >= _LONG_TEXT:
             kept.append(data[place:begin])
             place = end
-    return b"".join((*kept, data[place:])) if place else data
+    return b"".join((*kept, data[place:]))
 
 
-def _without_collecting(decode: Callable[[bytes], Any], data: bytes) -> Any:
+def _without_collecting(decode: Callable[[bytes | memoryview], Any], data: bytes | memoryview) -> Any:
     """Without the garbage collector, which would look through the new values again and again."""
     if not gc.isenabled():
         return decode(data)

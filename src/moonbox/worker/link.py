@@ -13,7 +13,7 @@ from moonbox.errors import WorkerError
 from moonbox.native import extension
 from moonbox.worker.control import Bell
 from moonbox.worker.encoding import FrameReader
-from moonbox.worker.protocol import HEADER, READY
+from moonbox.worker.protocol import READY
 
 if TYPE_CHECKING:
     import asyncio
@@ -125,19 +125,17 @@ class Link:
         reader = self.reader
         if self._wire is not None and self.bell is None and not reader.buffer:
             try:
-                got = self._wire.exchange(data, -1.0 if deadline is None else deadline)
+                got = self._wire.exchange(data, -1.0 if deadline is None else deadline, reader.buffer, reader.largest)
             except OSError:
                 raise Gone from None
+            if type(got) is tuple:  # nearly always it is one whole frame
+                return got if self.greeting is not None else self._greeted(got) or self.receive(deadline)
             if got is None:
                 return None
-            if type(got) is bytes:
-                if not got:
-                    raise Gone
-                kind, length = HEADER.unpack_from(got) if len(got) >= HEADER.size else (0, -1)
-                if length == len(got) - HEADER.size and length <= reader.largest and self.greeting is not None:
-                    return kind, got[HEADER.size :]  # nearly always it is one whole frame
-                reader.buffer += got
+            if got is True:
                 return self.receive(deadline)
+            if got == b"":
+                raise Gone
             data = data[got:]
         if data and not self.send(data, give_up):
             raise Unread
@@ -335,12 +333,14 @@ class Link:
         The first of all is the greeting: it is kept, and the one after it returned.
         """
         frame = self.reader.next()
-        if frame is not None and self.greeting is None:
-            if frame[0] != READY:
-                raise WorkerError("the worker did not say how it is locked in")
-            self.greeting = frame[1]
-            return self.reader.next()
-        return frame
+        return frame if frame is None or self.greeting is not None else self._greeted(frame)
+
+    def _greeted(self, frame: tuple[int, bytes]) -> tuple[int, bytes] | None:
+        """Keep the greeting; what comes behind it."""
+        if frame[0] != READY:
+            raise WorkerError("the worker did not say how it is locked in")
+        self.greeting = frame[1]
+        return self.reader.next()
 
     def take(self) -> bool:
         """Take what has arrived; False where nothing has. Raises Gone when the worker is gone."""
