@@ -12,8 +12,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import os
 import json
+import os
 import random
 import resource
 import sqlite3
@@ -224,7 +224,7 @@ def _repeated(text: str, pick: random.Random, most: int) -> str:
 
 
 def _waited() -> float:
-    """Seconds for which this thread could have run and had no processor, and those that a virtual machine's host took from all.
+    """Seconds for which this thread could have run and had no processor, and those that a virtual machine's host took.
 
     0 where the kernel does not say.
     """
