@@ -22,6 +22,7 @@ from moonbox.cluster.wire import (
     HostStatus,
     KillOrder,
     NodeFull,
+    Order,
     SpawnAnswer,
     SpawnOrder,
     StatusOrder,
@@ -35,7 +36,6 @@ from moonbox.worker.sources import WorkerShortage
 
 if TYPE_CHECKING:
     from moonbox.cluster.membership import Membership
-    from moonbox.cluster.wire import Order
 
 SILENCE_SECONDS = 5.0
 """A host that does not answer a heartbeat for so long is lost."""

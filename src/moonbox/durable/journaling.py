@@ -14,7 +14,7 @@ from msgspec import json, msgpack
 
 from moonbox._version import __version__
 from moonbox.durable.index import tools_of
-from moonbox.durable.recorded import read_runs, refuse_interrupted
+from moonbox.durable.recorded import RecordedRun, read_runs, refuse_interrupted
 from moonbox.durable.records import (
     Answers,
     Approved,
@@ -23,6 +23,7 @@ from moonbox.durable.records import (
     End,
     Environment,
     Medium,
+    Record,
     RecordedReply,
     Reset,
     Slept,
@@ -33,8 +34,7 @@ from moonbox.tools.tool import Tool, fingerprint
 if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.durable.leases import Held
-    from moonbox.durable.recorded import Decisions, Item, RecordedRun
-    from moonbox.durable.records import Record
+    from moonbox.durable.recorded import Decisions, Item
     from moonbox.durable.store import Journal
     from moonbox.durable.views import MemoryEvents
     from moonbox.limits import Limits

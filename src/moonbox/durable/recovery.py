@@ -13,7 +13,7 @@ from msgspec import msgpack
 
 from moonbox.audit.records import Run
 from moonbox.durable.journaling import ReplJournal
-from moonbox.durable.recorded import InterruptedRun, decide, decided_reply, read_runs, refuse_interrupted
+from moonbox.durable.recorded import InterruptedRun, RecordedRun, decide, decided_reply, read_runs, refuse_interrupted
 from moonbox.durable.records import Begin, End, Environment, Patched, Record, Reset
 from moonbox.errors import UsageError
 from moonbox.limits import Limits
@@ -25,7 +25,7 @@ from moonbox.wording import counted
 if TYPE_CHECKING:
     from moonbox.durable.history import ReplHistory
     from moonbox.durable.leases import Held
-    from moonbox.durable.recorded import Decisions, RecordedRun
+    from moonbox.durable.recorded import Decisions
     from moonbox.durable.store import Journal
     from moonbox.findings import Finding
     from moonbox.runs.environment import Additions

@@ -76,18 +76,6 @@ class Undoing:
     def possible(self) -> tuple[UndoStep, ...]:
         return tuple(step for step in self.plan if step.undo)
 
-    def begin(self, box: Any, in_flight: Any, limits: Limits) -> Run:
-        """Undo what can be undone, in a Sandbox that has `tools`: from the start, or where an earlier attempt ended."""
-        method, arguments, options = self._way(in_flight, limits)
-        run: Run = getattr(box, method)(*arguments, **options)
-        return run
-
-    async def abegin(self, box: Any, in_flight: Any, limits: Limits) -> Run:
-        """The same, awaited."""
-        method, arguments, options = self._way(in_flight, limits)
-        run: Run = await getattr(box, f"a{method}")(*arguments, **options)
-        return run
-
     def ended(self, run: Run) -> Undone:
         """What became of it; the journal says so of the run."""
         done = sum(call.status == "ok" for call in run.calls)
@@ -101,7 +89,11 @@ class Undoing:
         self._journal.mark_undone(self._run_id, "partly" if result.left or result.impossible else "yes")
         return result
 
-    def _way(self, in_flight: Any, limits: Limits) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+    def way(self, in_flight: Any, limits: Limits) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+        """The method of a Sandbox with `tools` that undoes what can be undone, and what it is called with.
+
+        It begins at the start, or where an earlier attempt ended.
+        """
         earlier = self._journal.look_up(self._id)
         steps = self.possible
         if earlier is None:

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from moonbox.runs.call_entry import CallEntry, CallResult
     from moonbox.runs.execution import Execution
     from moonbox.runs.record import RunClock
-    from moonbox.runs.runner import Runner
     from moonbox.worker.link import Link
 
     Known = Mapping[bytes, list[RecordedReply]]
@@ -190,48 +189,6 @@ class MemoryEvents:
         pass
 
 
-class ReplayWalk:
-    """A recorded run that is run again, call by call, without a tool."""
-
-    def __init__(self, runner: Runner, link: Link, execution: Execution) -> None:
-        self._runner = runner
-        self._link = link
-        self._driver = runner.driver(link, execution)
-        self.execution = execution
-
-    def forward(self) -> Run | None:
-        """Until it waits for calls that the record does not answer; the Run where it ends before."""
-        self._driver.advance()
-        return self._runner.finish(self.execution) if self.execution.over else None
-
-    def view(self, walks: Walks[Any], moment: Moment) -> RunView:
-        """What there is now."""
-        execution = self.execution
-        record, entries = execution.record, execution.record.entries
-        seen = inspect(self._link, execution, moment.waiting[moment.at].number)
-        results = {}
-        for at, call in moment.waiting.items():
-            if call.reply is not None:
-                entries[at - 1].recall(call.reply)
-                results[at] = _result(call.reply)
-        head = record.head()
-        return RunView(
-            run_id=moment.run_id,
-            repl_id=moment.repl_id,
-            source=head.source,
-            language=head.language,
-            at=moment.at,
-            total=moment.total,
-            frames=tuple(seen.frames),
-            globals=seen.globals,
-            output=record.output,
-            calls=tuple(entry.to_call(results.get(entry.index)) for entry in entries),
-            ends="" if moment.at in results else "the record has no answer to this call",
-            _walks=walks,
-            _moment=moment,
-        )
-
-
 class Walks(Generic[R]):
     """Walks through the recorded runs of a journal. `look` makes a Repl whose runs are kept nowhere, `make` another."""
 
@@ -245,27 +202,26 @@ class Walks(Generic[R]):
         if type(until) is not int or until < 1:
             raise UsageError(f"until must be the number of a call, 1 or more, not {until!r}")
         moment = self._moment(run_id, until)
-        with self._walking(moment, {}) as (walk, _):
+        with self._walking(moment, {}) as (forward, link, execution, _):
             try:
-                if (run := walk.forward()) is not None:
+                if (run := forward()) is not None:
                     raise Diverged(
                         f"run {run_id} ended before its call {until}: {run.error or 'its script has no more calls'}"
                     )
             except Diverged as problem:
-                made = len(walk.execution.record.entries)
+                made = len(execution.record.entries)
                 raise Diverged(f"{problem}; it can be followed up to call {made} of {moment.total}") from None
-            return walk.view(self, moment)
+            return self._view(moment, link, execution)
 
     def go_on_dry(self, moment: Moment, decisions: Decisions) -> Run | RunView:
         """Run on with these answers, and recorded ones as far as there are any."""
         later = {key: [*replies] for key, replies in moment.later.items()}
-        with self._walking(moment, decisions) as (walk, events):
-            execution = walk.execution
-            while (run := walk.forward()) is None:
+        with self._walking(moment, decisions) as (forward, link, execution, events):
+            while (run := forward()) is None:
                 known = ((entry, later.get(_key(entry.target, entry.given))) for entry in execution.starting)
                 replies = {entry: left.pop(0) if left else None for entry, left in known}
                 if None in replies.values():
-                    return walk.view(self, _stopped(moment, later, execution, replies, events.events))
+                    return self._view(_stopped(moment, later, execution, replies, events), link, execution)
                 execution.starting.clear()
                 for entry, reply in replies.items():
                     assert reply is not None
@@ -300,8 +256,14 @@ class Walks(Generic[R]):
             raise
 
     @contextmanager
-    def _walking(self, moment: Moment, decisions: Decisions) -> Iterator[tuple[ReplayWalk, MemoryEvents]]:
-        """The run, begun again in a Repl that has what the runs before it have defined."""
+    def _walking(
+        self, moment: Moment, decisions: Decisions
+    ) -> Iterator[tuple[Callable[[], Run | None], Link, Execution, list[list[Record]]]]:
+        """The run, begun again in a Repl that has what the runs before it have defined; no tool is called.
+
+        The function goes on until it waits for calls that the record does not answer; it gives the Run where it ends
+        before. The events are those of the Repl.
+        """
         events = MemoryEvents([*moment.before, moment.records])
         journal = ReplJournal(events, events.take(moment.repl_id))
         *earlier, recorded = journal.recorded_runs()
@@ -311,9 +273,41 @@ class Walks(Generic[R]):
         try:
             repl.history.restore(journal, earlier)
             with repl.history.again(recorded, decisions) as (runner, link, execution):
-                yield ReplayWalk(runner, link, execution), events
+                driver = runner.driver(link, execution)
+
+                def forward() -> Run | None:
+                    driver.advance()
+                    return runner.finish(execution) if execution.over else None
+
+                yield forward, link, execution, events.events
         finally:
             repl.close()
+
+    def _view(self, moment: Moment, link: Link, execution: Execution) -> RunView:
+        """What there is now."""
+        record, entries = execution.record, execution.record.entries
+        seen = inspect(link, execution, moment.waiting[moment.at].number)
+        results = {}
+        for at, call in moment.waiting.items():
+            if call.reply is not None:
+                entries[at - 1].recall(call.reply)
+                results[at] = _result(call.reply)
+        head = record.head()
+        return RunView(
+            run_id=moment.run_id,
+            repl_id=moment.repl_id,
+            source=head.source,
+            language=head.language,
+            at=moment.at,
+            total=moment.total,
+            frames=tuple(seen.frames),
+            globals=seen.globals,
+            output=record.output,
+            calls=tuple(entry.to_call(results.get(entry.index)) for entry in entries),
+            ends="" if moment.at in results else "the record has no answer to this call",
+            _walks=self,
+            _moment=moment,
+        )
 
     def _moment(self, run_id: str, until: int) -> Moment:
         """When the run asks for its call number `until`."""

@@ -370,16 +370,18 @@ class Sandbox(Closing):
         `undo` again goes on there, also after a crash. `in_flight` is that of `resume`.
         """
         undoing = self._undoing(run_id)
+        method, arguments, options = undoing.way(in_flight, self.limits)
         with closing(self._undoer(undoing)) as box:
-            return undoing.ended(undoing.begin(box, in_flight, self.limits))
+            return undoing.ended(getattr(box, method)(*arguments, **options))
 
     async def aundo(self, run_id: str, in_flight: Any = None) -> Undone:
         """The same, awaited."""
         from moonbox.threads import unbroken
 
         undoing = self._undoing(run_id)
+        method, arguments, options = undoing.way(in_flight, self.limits)
         with closing(self._undoer(undoing)) as box:
-            run = await undoing.abegin(box, in_flight, self.limits)
+            run = await getattr(box, f"a{method}")(*arguments, **options)
             undone: Undone = await unbroken(partial(undoing.ended, run))
             return undone
 
