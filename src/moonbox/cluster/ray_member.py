@@ -59,7 +59,7 @@ class RayMember:
         self._sock = sock
         self._version = joined.version
         self._lock = threading.Lock()  # messages go out whole
-        self._hosts: dict[str, Any] = {}  # by their nodes
+        self._hosts: dict[str, Any] = {}  # by their nodes; each version of moonbox has its own
         self._where: dict[str, Any] = {}  # what hosts that have not said yet where they are will answer
         self._nodes: dict[str, NodeAddress] = {}
         self._problems: dict[str, NodeProblem] = {}
@@ -102,7 +102,8 @@ class RayMember:
                 known.pop(node, None)
         known_nodes = self._nodes.keys() | self._where.keys() | self._problems.keys()
         for node in alive.keys() - known_nodes:
-            host = self._hosts[node] = _host_of(alive[node], self._version)
+            name, address = f"host-{self._version}-{node}", alive[node]["NodeManagerAddress"]
+            host = self._hosts[node] = _named_actor(NodeHost, name, address, node=node)
             self._where[node] = host.where.remote()
         for node, where in list(self._where.items()):
             if ray.wait([where], timeout=0)[0]:
@@ -192,7 +193,10 @@ def _living_nodes() -> dict[str, dict[str, Any]]:
 
 
 def _named_actor(kind: type, name: str, *given: Any, node: str = "", concurrency: int = 8) -> Any:
-    """The actor of that name; it is made where there is none, and outlives the process that made it."""
+    """The actor of that name; it is made where there is none, and outlives the process that made it.
+
+    Ray starts it again where its process dies.
+    """
     options: dict[str, Any] = {} if not node else {"scheduling_strategy": NodeAffinitySchedulingStrategy(node, False)}
     return (
         ray.remote(kind)
@@ -208,11 +212,6 @@ def _named_actor(kind: type, name: str, *given: Any, node: str = "", concurrency
         )
         .remote(*given)
     )
-
-
-def _host_of(node: dict[str, Any], version: str) -> Any:
-    """The host of a node; each version of moonbox has its own. Ray starts it again where its process dies."""
-    return _named_actor(NodeHost, f"host-{version}-{node['NodeID']}", node["NodeManagerAddress"], node=node["NodeID"])
 
 
 def _ask_for_room(workers: int) -> None:

@@ -87,9 +87,9 @@ class HostConnection:
         name = secrets.token_bytes(wire.NAME_SIZE)
         sock = self._connect(wire.WORKER, name)
         try:
-            answer = self._spawn(SpawnOrder(digest, name, None))
+            answer: SpawnAnswer = self._ask(SpawnOrder(digest, name, None), SpawnAnswer)
             if isinstance(answer, ConfigUnknown):  # the host has no zygote for it yet
-                answer = self._spawn(SpawnOrder(digest, name, msgpack.encode(config)))
+                answer = self._ask(SpawnOrder(digest, name, msgpack.encode(config)), SpawnAnswer)
             if isinstance(answer, WorkerSpawned):
                 return self._link(sock, answer)
         except BaseException:
@@ -135,10 +135,6 @@ class HostConnection:
 
     def _connect(self, kind: bytes, name: bytes) -> socket.socket:
         return wire.connect(self._address, self._token, kind, name, self._silence)
-
-    def _spawn(self, order: SpawnOrder) -> SpawnAnswer:
-        answer: SpawnAnswer = self._ask(order, SpawnAnswer)
-        return answer
 
     def _link(self, sock: socket.socket, spawned: WorkerSpawned) -> RemoteLink:
         control = RemoteControl(self, spawned.worker)

@@ -23,7 +23,7 @@ IS_OPEN = "state IN ('', 'sleeping', 'waiting', 'parked')"
 STATES = ("running", "interrupted", "sleeping", "waiting", "parked", "ok", "failed", "given up", "cancelled")
 """What a list can be restricted to, beside the kinds of errors."""
 KINDS = ("check", "syntax", "runtime", "tool", "limit", "crashed")
-COLUMNS = (
+_COLUMNS = (
     "b.id, b.repl, b.began, b.ended, b.state, b.wakes, b.undone, b.reason, b.labels, b.source, r.language, b.attempts, "
     "r.holder, r.expires"
 )
@@ -159,18 +159,23 @@ def find(db: Transaction, backend: Backend, wanted: JournalFilter, page: str, no
         where.append(f"{order} >= ?")
         values.append(first[0][0])
     condition = f"WHERE {' AND '.join(where)} " if where else ""
-    statement = f"SELECT {COLUMNS} FROM {source} JOIN repls AS r ON r.id = b.repl {condition}ORDER BY {order} DESC"
-    return [known_run(row, now) for row in db.rows(statement + page, values)]
+    return select(db, f"{condition}ORDER BY {order} DESC{page}", values, now, source)
 
 
 def find_one(db: Transaction, run: str, now: float) -> KnownRun | None:
     """The run with that id."""
-    rows = db.rows(f"SELECT {COLUMNS} FROM journal_runs AS b JOIN repls AS r ON r.id = b.repl WHERE b.id = ?", (run,))
-    return known_run(rows[0], now) if rows else None
+    return next(iter(select(db, "WHERE b.id = ?", (run,), now)), None)
 
 
-def known_run(row: Sequence[Any], now: float) -> KnownRun:
-    """The run of a row with `COLUMNS`."""
+def select(
+    db: Transaction, rest: str, values: Sequence[Any], now: float, source: str = "journal_runs AS b"
+) -> list[KnownRun]:
+    """The runs of the source that the rest of the statement chooses."""
+    rows = db.rows(f"SELECT {_COLUMNS} FROM {source} JOIN repls AS r ON r.id = b.repl {rest}", values)
+    return [_known_run(row, now) for row in rows]
+
+
+def _known_run(row: Sequence[Any], now: float) -> KnownRun:
     in_use = is_held(row[-2], row[-1], now)
     known = dict(zip(KnownRun.__struct_fields__, (*row[:-2], in_use), strict=True))
     known["state"] = known["state"] or ("running" if in_use else "interrupted")

@@ -9,7 +9,7 @@ from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-from moonbox.durable.index import COLUMNS, KnownRun, known_run
+from moonbox.durable.index import KnownRun, select
 from moonbox.durable.leases import LEASE_SECONDS
 from moonbox.durable.recorded import RecordedRun, read_runs
 from moonbox.durable.records import Environment, Record
@@ -96,13 +96,9 @@ class Recoverer:
     def _found(self, sandbox: Recovering) -> list[KnownRun]:
         now, journal = time(), self._journal
         with journal.backend.reading() as db:
-            rows = db.rows(
-                f"SELECT {COLUMNS} FROM journal_runs AS b JOIN repls AS r ON r.id = b.repl "
-                "WHERE r.language = ? AND (b.state = '' OR b.wakes <= ?) ORDER BY b.n",
-                (sandbox.language, now - _GRACE),
-            )
+            rest = "WHERE r.language = ? AND (b.state = '' OR b.wakes <= ?) ORDER BY b.n"
+            found = select(db, rest, (sandbox.language, now - _GRACE), now)
         here = journal.watch.runs | journal.suspended
-        found = (known_run(row, now) for row in rows)
         revision = sandbox.toolbox.revision
         return [
             run

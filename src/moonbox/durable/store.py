@@ -302,21 +302,20 @@ class Journal:
     # Listings
 
     def repls(
-        self, labels: Mapping[str, str] | None = None, *, id: str = "", most: int | None = None, skip: int = 0
+        self, labels: Mapping[str, str] | None = None, *, most: int | None = None, skip: int = 0
     ) -> tuple[KnownRepl, ...]:
-        """The latest first; only those with all of these labels, or that one. `skip` leaves out the first ones."""
+        """The latest first; only those with all of these labels. `skip` leaves out the first ones."""
         now, wanted = self.backend.now(), dict(labels or {})
         # As the column has them. In front of a quote that belongs to a name or a value is a backslash.
         texts = [before + json.dumps({name: text})[1:-1] for name, text in wanted.items() for before in "{ "]
         has = "(replace(labels, ?, '') <> labels OR replace(labels, ?, '') <> labels)"
-        where = " AND ".join(["1 = 1", *[has] * len(wanted), *["id = ?"] * bool(id)])
-        values = (*texts, *[id] * bool(id))
+        where = " AND ".join(["1 = 1", *[has] * len(wanted)])
         with self.backend.reading() as db:
             rows = db.rows(
                 "SELECT id, created, language, labels, parent, holder, expires, "
                 "(SELECT count(*) FROM journal_runs AS b WHERE b.repl = repls.id) "
                 f"FROM repls WHERE {where} ORDER BY created DESC, id" + _page(most, skip),
-                values,
+                texts,
             )
         return tuple(
             KnownRepl(
