@@ -23,7 +23,7 @@ from moonbox.values import ValueLimits, from_jsonable, pack, to_jsonable
 from moonbox.worker.encoding import Decoder
 
 if TYPE_CHECKING:
-    from moonbox.cluster.membership import Membership
+    from moonbox.cluster.source import Membership
 
 _RETRIES = 3
 """Of calls whose tools are `read_only` or `idempotent`, where a node fails."""

@@ -19,19 +19,6 @@ from msgspec.structs import replace
 
 from moonbox._version import __version__
 from moonbox.cluster import wire
-from moonbox.cluster.wire import (
-    AskNodes,
-    CallActor,
-    CallFunction,
-    JoinCluster,
-    Message,
-    NodesChanged,
-    RayAnswer,
-    RayFailure,
-    RayLoaded,
-    RayProcessMessage,
-    RayRefused,
-)
 from moonbox.errors import MissingExtra, UsageError, WorkerError
 
 JOIN_SECONDS = 10.0
@@ -60,7 +47,7 @@ class RequestFailed(WorkerError):
 class RayProcess:
     """One for each cluster, which all Sandboxes of a process share; `close` gives it up. Thread-safe."""
 
-    nodes: NodesChanged | None = None
+    nodes: wire.NodesChanged | None = None
     """What it told last."""
     pid = 0
     """Its number; another one after it was started again."""
@@ -110,12 +97,12 @@ class RayProcess:
                 with suppress(OSError):
                     self._sock.shutdown(socket.SHUT_RDWR)
 
-    def tell(self, message: Message) -> None:
+    def tell(self, message: wire.Message) -> None:
         """Send a message that has no answer; nothing happens where the process is not there."""
         with suppress(RayLost):
             self._send(message)
 
-    def ask(self, message: CallActor | CallFunction | AskNodes) -> Future[bytes]:
+    def ask(self, message: wire.CallActor | wire.CallFunction | wire.AskNodes) -> Future[bytes]:
         """Send a request; its answer as MessagePack. The future may raise RayLost or RequestFailed."""
         number = next(self._numbers)
         future = self._open[number] = Future()
@@ -128,7 +115,9 @@ class RayProcess:
                 future.set_exception(problem)
         return future
 
-    def request(self, message: CallActor | CallFunction | AskNodes, kind: Any, seconds: float | None = None) -> Any:
+    def request(
+        self, message: wire.CallActor | wire.CallFunction | wire.AskNodes, kind: Any, seconds: float | None = None
+    ) -> Any:
         """Send a request and wait for its answer, which is of that kind."""
         try:
             return wire.decoded(self.ask(message).result(seconds), kind)
@@ -137,7 +126,7 @@ class RayProcess:
         except OSError as problem:
             raise RequestFailed(str(problem)) from None
 
-    def _send(self, message: Message) -> None:
+    def _send(self, message: wire.Message) -> None:
         with self._lock:
             if self._sock is None:
                 raise RayLost(f"the cluster cannot be reached now: {self.problem}", sent=False)
@@ -153,7 +142,7 @@ class RayProcess:
         while True:
             try:
                 while True:
-                    self._take(wire.receive(sock, RayProcessMessage, _LONGEST_MESSAGE))
+                    self._take(wire.receive(sock, wire.RayProcessMessage, _LONGEST_MESSAGE))
             except OSError:
                 self._lose(process, sock)
             while not self._closed.wait(_AGAIN_SECONDS):
@@ -166,10 +155,10 @@ class RayProcess:
                 return
 
     def _take(self, message: Any) -> None:
-        if isinstance(message, NodesChanged):
+        if isinstance(message, wire.NodesChanged):
             self.nodes = message
-        elif isinstance(message, RayAnswer | RayFailure) and (future := self._open.pop(message.number, None)):
-            if isinstance(message, RayAnswer):
+        elif isinstance(message, wire.RayAnswer | wire.RayFailure) and (future := self._open.pop(message.number, None)):
+            if isinstance(message, wire.RayAnswer):
                 future.set_result(message.data)
             else:
                 future.set_exception(RequestFailed(message.message))
@@ -200,11 +189,11 @@ class RayProcess:
                 start_new_session=True,
             )
         try:
-            self._receive(ours, RayLoaded, _LOAD_SECONDS, "Ray could not be loaded")
-            wire.send(ours, JoinCluster(self._address, paths, __version__))
+            self._receive(ours, wire.RayLoaded, _LOAD_SECONDS, "Ray could not be loaded")
+            wire.send(ours, wire.JoinCluster(self._address, paths, __version__))
             reason = f"the cluster {self._address!r} cannot be reached"
-            told = self._receive(ours, NodesChanged | RayRefused, JOIN_SECONDS, reason)
-            if isinstance(told, RayRefused):
+            told = self._receive(ours, wire.NodesChanged | wire.RayRefused, JOIN_SECONDS, reason)
+            if isinstance(told, wire.RayRefused):
                 raise WorkerError(f"{reason}: {told.message}")
         except BaseException:
             ours.close()

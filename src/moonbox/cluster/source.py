@@ -1,41 +1,27 @@
-"""Workers on the nodes of a cluster, for the pool of a Sandbox."""
+"""Workers on the nodes of a cluster, for the pool of a Sandbox; the nodes that it is connected to."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
 import socket
 import sys
 import threading
 import time
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
 from weakref import WeakValueDictionary
 
 from msgspec import msgpack
 
 from moonbox.cluster import wire
-from moonbox.cluster.wire import (
-    ActOrder,
-    ConfigUnknown,
-    HostLost,
-    HostStatus,
-    KillOrder,
-    NodeFull,
-    Order,
-    SpawnAnswer,
-    SpawnOrder,
-    StatusOrder,
-    WorkerEnded,
-    WorkerSpawned,
-)
+from moonbox.cluster.ray_process import RayProcess
 from moonbox.errors import ClosedError, WorkerError
 from moonbox.wording import counted
 from moonbox.worker.link import Link
 from moonbox.worker.sources import WorkerShortage
-
-if TYPE_CHECKING:
-    from moonbox.cluster.membership import Membership
 
 SILENCE_SECONDS = 5.0
 """A host that does not answer a heartbeat for so long is lost."""
@@ -45,6 +31,9 @@ START_SECONDS = 60.0
 """How long a Sandbox waits for a node that has room, for example while one is replaced."""
 _BEATS = 5
 _LOOK_SECONDS = 0.05
+_FIRST_NODES_SECONDS, _NODES_SECONDS = 0.1, 1.0
+_FORGET_SECONDS = 15.0
+_STATUS_SECONDS = 15.0
 
 
 class HostConnection:
@@ -73,7 +62,7 @@ class HostConnection:
             self._sock = self._connect(wire.CONTROL, secrets.token_bytes(wire.NAME_SIZE))
         except OSError as problem:
             self._heart.close()
-            raise HostLost(f"the host of node {node[:8]} does not answer: {problem}") from None
+            raise wire.HostLost(f"the host of node {node[:8]} does not answer: {problem}") from None
         except BaseException:
             self._heart.close()
             raise
@@ -87,16 +76,16 @@ class HostConnection:
         name = secrets.token_bytes(wire.NAME_SIZE)
         sock = self._connect(wire.WORKER, name)
         try:
-            answer: SpawnAnswer = self._ask(SpawnOrder(digest, name, None), SpawnAnswer)
-            if isinstance(answer, ConfigUnknown):  # the host has no zygote for it yet
-                answer = self._ask(SpawnOrder(digest, name, msgpack.encode(config)), SpawnAnswer)
-            if isinstance(answer, WorkerSpawned):
+            answer: wire.SpawnAnswer = self._ask(wire.SpawnOrder(digest, name, None), wire.SpawnAnswer)
+            if isinstance(answer, wire.ConfigUnknown):  # the host has no zygote for it yet
+                answer = self._ask(wire.SpawnOrder(digest, name, msgpack.encode(config)), wire.SpawnAnswer)
+            if isinstance(answer, wire.WorkerSpawned):
                 return self._link(sock, answer)
         except BaseException:
             sock.close()
             raise
         sock.close()
-        if isinstance(answer, NodeFull):
+        if isinstance(answer, wire.NodeFull):
             self.status.room = 0
             return None
         raise WorkerError(f"node {self.node[:8]}: {getattr(answer, 'message', 'it does not take its configuration')}")
@@ -104,12 +93,12 @@ class HostConnection:
     def kill(self, worker: int) -> str:
         """End a worker; how it had ended in words, which are empty where its host, or its zygote, is gone."""
         try:
-            ended: WorkerEnded = self._ask(KillOrder(worker), WorkerEnded)
-        except HostLost:
+            ended: wire.WorkerEnded = self._ask(wire.KillOrder(worker), wire.WorkerEnded)
+        except wire.HostLost:
             return ""
         return ended.how
 
-    def tell(self, order: ActOrder) -> None:
+    def tell(self, order: wire.ActOrder) -> None:
         """Give an order that has no answer."""
         with self._sending:
             try:
@@ -117,9 +106,9 @@ class HostConnection:
             except OSError:
                 self.close()
 
-    def refresh(self) -> HostStatus:
+    def refresh(self) -> wire.HostStatus:
         """Ask the host for its status now."""
-        self.status = self._ask(StatusOrder(), HostStatus)
+        self.status = self._ask(wire.StatusOrder(), wire.HostStatus)
         return self.status
 
     def close(self) -> None:
@@ -136,7 +125,7 @@ class HostConnection:
     def _connect(self, kind: bytes, name: bytes) -> socket.socket:
         return wire.connect(self._address, self._token, kind, name, self._silence)
 
-    def _link(self, sock: socket.socket, spawned: WorkerSpawned) -> RemoteLink:
+    def _link(self, sock: socket.socket, spawned: wire.WorkerSpawned) -> RemoteLink:
         control = RemoteControl(self, spawned.worker)
         link = RemoteLink(sock, control, spawned.pid, kill=control.kill, native=spawned.native)
         self._links[spawned.worker] = link
@@ -146,7 +135,7 @@ class HostConnection:
         self.status.workers += 1
         return link
 
-    def _ask(self, order: Order, kind: Any) -> Any:
+    def _ask(self, order: wire.Order, kind: Any) -> Any:
         """Give an order and wait for its answer; raises HostLost."""
         with self._asking:
             try:
@@ -155,7 +144,7 @@ class HostConnection:
                 return wire.receive(self._sock, kind, wire.LONGEST_ANSWER)
             except OSError as problem:
                 self.close()
-                raise HostLost(f"the host of node {self.node[:8]} does not answer: {problem}") from None
+                raise wire.HostLost(f"the host of node {self.node[:8]} does not answer: {problem}") from None
             except BaseException:  # interrupted: its answer would be read as that of the next order
                 self.close()
                 raise
@@ -172,9 +161,9 @@ class HostConnection:
             self._sock.close()
             self._heart.close()
 
-    def _beat(self) -> HostStatus:
-        wire.send(self._heart, StatusOrder())
-        status: HostStatus = wire.receive(self._heart, HostStatus, wire.LONGEST_ANSWER, self._silence)
+    def _beat(self) -> wire.HostStatus:
+        wire.send(self._heart, wire.StatusOrder())
+        status: wire.HostStatus = wire.receive(self._heart, wire.HostStatus, wire.LONGEST_ANSWER, self._silence)
         return status
 
 
@@ -188,17 +177,17 @@ class RemoteControl:
         self.worker = worker
 
     def interrupt(self, number: int, reason: int) -> None:
-        self.host.tell(ActOrder("interrupt", self.worker, [number, reason]))
+        self.host.tell(wire.ActOrder("interrupt", self.worker, [number, reason]))
 
     def freeze(self, memory: int) -> bool:
-        self.host.tell(ActOrder("freeze", self.worker, [memory]))
+        self.host.tell(wire.ActOrder("freeze", self.worker, [memory]))
         return True
 
     def thaw(self) -> None:
-        self.host.tell(ActOrder("thaw", self.worker, []))
+        self.host.tell(wire.ActOrder("thaw", self.worker, []))
 
     def release(self) -> None:
-        self.host.tell(ActOrder("release", self.worker, []))
+        self.host.tell(wire.ActOrder("release", self.worker, []))
 
     def kill(self) -> str:
         return self.host.kill(self.worker)
@@ -260,7 +249,7 @@ class ClusterSource:
         for connection in sorted(self.hosts.connections(), key=_use):
             try:
                 link = connection.spawn(*self._configured)
-            except HostLost:
+            except wire.HostLost:
                 continue
             if link is not None:
                 return link
@@ -276,3 +265,128 @@ def _use(connection: HostConnection) -> tuple[float, int]:
     status = connection.status
     places = min(status.workers + status.room, connection.places or sys.maxsize)
     return status.workers / max(1, places), -status.room
+
+
+class Membership:
+    """Connections to the hosts of all living nodes. A thread connects to those that the Ray process tells of."""
+
+    def __init__(self, address: str, silence: float = SILENCE_SECONDS) -> None:
+        self.ray = RayProcess.shared(address)
+        self._waiting: set[object] = set()  # one for each worker that waits for a node with room
+        self.figures: Callable[[], Mapping[str, Any]] = dict
+        """What this front end says of itself, for `moonbox cluster status`; nothing where it is empty."""
+        self._silence = silence
+        self._connections: dict[str, HostConnection] = {}
+        self._connecting: set[str] = set()
+        self._closed = threading.Event()
+        threading.Thread(target=self._watch, name="moonbox-nodes", daemon=True).start()
+
+    def connections(self) -> list[HostConnection]:
+        """To the hosts that can be reached now."""
+        return [connection for connection in list(self._connections.values()) if not connection.lost]
+
+    def refusal(self) -> str:
+        """Why no node can run workers, where all of them say so; otherwise it is empty."""
+        told = self.ray.nodes
+        if told is None or told.nodes or told.starting or not told.problems:
+            return ""
+        problems = "; ".join(f"node {each.node[:8]}: {each.message}" for each in told.problems[:5])
+        return f"no node of the cluster can run workers: {problems}"
+
+    def advice(self) -> str:
+        """What to do where no node has room."""
+        if self.ray.problem:
+            return f"Ray tells of no new nodes: {self.ray.problem}"
+        return "add a node, or close a Repl"
+
+    @contextmanager
+    def one_waits(self) -> Iterator[None]:
+        """Within the block, a worker waits for a node with room."""
+        token = object()
+        self._waiting.add(token)
+        try:
+            yield
+        finally:
+            self._waiting.discard(token)
+
+    def close(self) -> None:
+        self._closed.set()
+
+    def _watch(self) -> None:
+        demand = 0
+        while not self._closed.is_set():
+            self._look()
+            workers = sum(each.status.workers for each in self.connections()) + len(self._waiting)
+            if self._waiting or workers < demand:
+                demand = workers
+                self.ray.tell(wire.NeedRoom(demand))
+            self._closed.wait(_NODES_SECONDS if self._connections else _FIRST_NODES_SECONDS)
+        for connection in list(self._connections.values()):
+            connection.close()
+        self.ray.close()
+
+    def _look(self) -> None:
+        if figures := self.figures():
+            name = f"{socket.gethostname()}:{os.getpid()}"
+            self.ray.tell(_registry("report", name, figures))
+        connected = {each.node for each in self.connections()}
+        for place in self.ray.nodes.nodes if self.ray.nodes is not None else ():
+            if place.node not in connected and place.node not in self._connecting:
+                self._connecting.add(place.node)
+                threading.Thread(target=self._connect, args=(place,), name="moonbox-connect", daemon=True).start()
+
+    def _connect(self, place: wire.NodeAddress) -> None:
+        """Connect to a host; where that fails, its process may be a new one, with another address."""
+        try:
+            connection = HostConnection(place.node, (place.ip, place.port), place.token, self._silence, place.places)
+        except wire.HostLost:
+            self.ray.tell(wire.HostGone(place.node))
+            self._closed.wait(_NODES_SECONDS)
+        else:
+            self._connections[place.node] = connection
+            if self._closed.is_set():
+                connection.close()
+        finally:
+            self._connecting.discard(place.node)
+
+
+class Registry:
+    """One actor in the cluster. Front ends report to it; one that has not for a while is gone."""
+
+    def __init__(self) -> None:
+        self._reports: dict[str, tuple[float, dict[str, Any]]] = {}
+
+    def report(self, front_end: str, figures: dict[str, Any]) -> None:
+        self._reports[front_end] = time.monotonic(), figures
+
+    def front_ends(self) -> list[tuple[str, dict[str, Any]]]:
+        border = time.monotonic() - _FORGET_SECONDS
+        self._reports = {name: report for name, report in self._reports.items() if report[0] > border}
+        return [(name, figures) for name, (_, figures) in sorted(self._reports.items())]
+
+
+def _registry(method: str, *arguments: Any) -> wire.CallActor:
+    return wire.CallActor(0, f"{__name__}:{Registry.__name__}", "registry", [], method, list(arguments))
+
+
+def cluster_status(address: str) -> dict[str, Any]:
+    """The nodes with their workers, and the front ends with their Repls, runs and queues."""
+    ray = RayProcess.shared(address)
+    try:
+        kind = tuple[dict[str, str], dict[str, wire.HostStatus]]
+        addresses, hosts = ray.request(wire.AskNodes(0), kind, _STATUS_SECONDS)
+        ends: list[wire.FrontEndReport]
+        ends = ray.request(_registry("front_ends"), list[wire.FrontEndReport], _STATUS_SECONDS)
+        told = ray.nodes
+    finally:
+        ray.close()
+    problems = {} if told is None else {each.node: each.message for each in told.problems}
+    nodes = []
+    for node, where in addresses.items():
+        found: dict[str, Any] = {"node": node, "address": where}
+        if node in hosts:
+            names = ("workers", "room", "free_memory", "version")
+            nodes.append({**found, **{name: getattr(hosts[node], name) for name in names}})
+        else:
+            nodes.append({**found, "problem": problems.get(node, "its host does not answer")})
+    return {"nodes": nodes, "front_ends": [{"name": each.name, **each.figures} for each in ends]}

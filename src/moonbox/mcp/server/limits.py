@@ -21,7 +21,7 @@ from msgspec import msgpack
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from moonbox.cluster.membership import Membership
+    from moonbox.cluster.source import Membership
     from moonbox.cluster.wire import CallActor
     from moonbox.config.sections import ServeSettings
 
