@@ -43,8 +43,8 @@ def pay(cents: int) -> int:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every wait gives the worker back, also the shortest."""
-    monkeypatch.setattr(call_ledger, "HELD", 0.0)
+    """A wait of a tenth of a second gives the worker back: a run that goes on has read its answer by then."""
+    monkeypatch.setattr(call_ledger, "HELD", 0.1)
     monkeypatch.setattr(call_ledger, "_LEAST_WAIT", 0.0)
 
 
