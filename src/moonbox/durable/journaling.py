@@ -51,6 +51,7 @@ LARGEST_MEDIUM = 4 * 1024 * 1024
 """Bytes of an image or a file whose contents are kept."""
 _SHORT = 300
 _encode = msgpack.Encoder().encode
+_NO_TOOLS: tuple[str, frozenset[str]] = ("", frozenset())
 _ENVIRONMENTS: WeakKeyDictionary[Toolbox, tuple[Any, Environment]] = WeakKeyDictionary()
 """The latest of each toolbox, and what it was made from: Repls that find the same share it."""
 
@@ -81,7 +82,7 @@ class ReplJournal:
         self.hurries = False
         """Nothing waits for a database that is away: the run is being stopped, or the Repl closed."""
         self._mark: object = None
-        self._tools: tuple[str, frozenset[str]] = ("", frozenset())  # of a run: those that the index has
+        self._tools = _NO_TOOLS  # of a run: those that the index has
         self._lock = threading.Lock()
 
     def write(self, run: str, records: list[Record], clock: RunClock | None = None) -> None:
@@ -111,6 +112,7 @@ class ReplJournal:
         """Release the Repl while its run waits; when the run goes on."""
         moment = self.journal.patiently(lambda: self.journal.fall_asleep(self.held, run, until, questions), self)
         self.released = True
+        self._tools = _NO_TOOLS  # of many that sleep, each would keep them
         return moment
 
     def _append(self, run: str, records: list[Record]) -> None:
