@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 INSTALL_SECONDS = 1800
+_AT_ONCE = 3
 _OWN = ("PYTHON", "VIRTUAL_ENV", "PYTEST", "SSL_CERT_", "BEFORE_TESTS_")
 _AUTHORITY = Path(__file__).with_name("authority.pem")
 _BEFORE = "BEFORE_TESTS_"  # begins the names under which the processes of a test run find what the first one changed
@@ -97,13 +100,16 @@ def main() -> None:
     from tests.mcp import peers
     from tests.sources import specifications
 
+    work: list[Callable[[], object]] = []
     if specifications.missing() is None:
-        specifications.github()
+        work.append(specifications.github)
     if peers.missing() is None:
-        peers.install()
-    for name, framework in FRAMEWORKS.items():
-        venv(name, framework.requirements)
-    venv("engines", ENGINES)
+        work.append(peers.install)
+    work += [partial(venv, name, framework.requirements) for name, framework in FRAMEWORKS.items()]
+    work.append(partial(venv, "engines", ENGINES))
+    with ThreadPoolExecutor(_AT_ONCE) as threads:  # they wait for downloads, and for the disk
+        for done in [threads.submit(each) for each in work]:
+            done.result()
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-TIMES = 60
+TIMES = 30
 SETTINGS = ServeSettings(idle_seconds=0.5, max_conversations=10_000, requests_per_minute=1_000_000)
 KEPT = ("moonbox.audit.", "moonbox.values.Packed", "moonbox.runs.call_entry.", "moonbox.codemode.")
 """Records of runs, which their owner can read for some time: a bounded number."""

@@ -28,7 +28,7 @@ TOOL = Tool.from_function(double)
 
 
 def alive() -> Counter[str]:
-    for _ in range(3):  # what an object of C holds is garbage only when that object is gone
+    for _ in range(2):  # what an object of C holds is garbage only when that object is gone
         gc.collect()
     found: Counter[str] = Counter()
     for thing in gc.get_objects():
