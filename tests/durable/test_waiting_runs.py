@@ -9,8 +9,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from moonbox import Limits, Sandbox, tool
+from moonbox.audit.telemetry import Telemetry
 from moonbox.durable.questions import Questions
 from moonbox.durable.store import open_journal
 from moonbox.errors import ClosedError, UsageError
@@ -239,6 +243,18 @@ def test_waiting_runs_keep_their_records_alone(impatient: None, tmp_path: Path) 
             return names & {type(each).__name__ for each in gc.get_objects() if id(each) not in others}
 
         wait_until(lambda: not left() - ({"Link"} if box.workers.live else set()))
+
+
+def test_each_part_of_a_run_that_sleeps_has_a_span(impatient: None, tmp_path: Path) -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    telemetry = Telemetry.create(tracer_provider=provider)
+    with Sandbox([one], journal=tmp_path / "state.db", telemetry=telemetry) as box:
+        assert box.run("local n = tools.one() sleep(0.3) return n + tools.one()").value == 2
+    states = [(span.name, (span.attributes or {}).get("moonbox.state")) for span in exporter.get_finished_spans()]
+    call, run = "execute_tool one", "moonbox.run"
+    assert states == [(call, None), (run, "sleeping"), (call, None), (run, None)]
+    assert all(span.status.is_ok for span in exporter.get_finished_spans())
 
 
 def test_nothing_is_asked_of_postgresql_while_runs_wait(impatient: None, postgres: str) -> None:  # noqa: F811

@@ -204,6 +204,7 @@ class ReplHistory:
         record.intents, record.clock.worker = None, None  # a call that waits for a person has not ended
         execution.host_gone = True  # what scripts had defined is in the journal
         execution.ledger.leave_all()
+        execution.leave_span("waiting" if execution.people else "sleeping")
         self._worker.sleep()
         self._worker.asleep = True  # also where no earlier run has defined anything
         record.journal.put(record.journal.take())
@@ -254,6 +255,7 @@ class ReplHistory:
             raise WorkerError(f"{_MOST_MOVES} hosts were lost while this script ran on them")
         if (metrics := self._runner.services.records.metrics) is not None:
             metrics.count("runs_moved")
+        lost.leave_span("moved")
         lost.outgoing()  # the journal takes the answers down that the worker did not get
         record.journal.put(record.journal.take())
         runs = journal.recorded_runs()

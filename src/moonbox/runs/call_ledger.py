@@ -140,7 +140,8 @@ class CallLedger:
         self.open[call_id] = entry
         tool = self._record.calls.toolbox.by_name.get(entry.tool) if target.startswith("tools.") else None
         entry.only_computes = tool is not None and not tool.thread
-        if self._telemetry is not None and self._span is not None:
+        journal = self._record.journal
+        if self._telemetry is not None and self._span is not None and (journal is None or not journal.replaying):
             calls = self._record.calls
             known = entry.tool in calls.toolbox or entry.tool in calls.additions.functions
             entry.span = self._telemetry.start_call(self._span, entry.index, entry.tool, known=known)
@@ -255,11 +256,14 @@ class CallLedger:
         else:
             self.answer(entry, reply.status, None, tool_error(failed))
 
-    def end_spans(self) -> None:
-        """End the telemetry of calls that have none ended yet."""
+    def end_spans(self, state: str = "") -> None:
+        """End the telemetry of calls that have none ended yet; `state` says why they go on elsewhere."""
         for entry in self._record.entries:
             if entry.span is not None:
-                entry.span.end(entry.to_call())
+                if state:
+                    entry.span.leave(state)
+                else:
+                    entry.span.end(entry.to_call())
 
     def _cost(self, target: str) -> int | None:
         """What a call, not of a tool, is spent from the budget; None where it is a question."""

@@ -304,6 +304,12 @@ class Execution:
             self._span.end(run)
         return run
 
+    def leave_span(self, state: str) -> None:
+        """The same for a run that goes on later, or in another worker: from then on it has a span of its own."""
+        if self._span is not None:
+            self.ledger.end_spans(state)
+            self._span.leave(state)
+
     def _stop_cpu_spent(self) -> bool:
         """Whether the worker has run long enough to stop, as far as the kernel says."""
         spent = self.clock.worker_time()
