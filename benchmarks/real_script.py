@@ -211,7 +211,9 @@ def stages() -> list[str]:
 
 
 def program(code: str) -> float:
-    return timed(lambda: subprocess.run([sys.executable, "-c", code], check=False, capture_output=True), 1)
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    command = [sys.executable, "-c", code]
+    return timed(lambda: subprocess.run(command, env=environment, check=False, capture_output=True), 1)
 
 
 def ours() -> dict[str, float]:
