@@ -20,11 +20,11 @@ screenshots: $(VENV)/installed
 	$(BIN)/python docs/images/make.py
 	$(BIN)/python docs/images/console.py
 
-# Side by side what has one process, or waits for downloads. What the tests do not need is done beside them.
+# Side by side what has one process, or waits for downloads; then the tests.
 HAS_NODE := $(shell command -v node)
 test: $(VENV)/installed
-	$(MAKE) --jobs=3 lint environments collected $(if $(HAS_NODE),js-package,without-js)
-	$(MAKE) --jobs=3 unit types $(if $(HAS_NODE),js-tests)
+	$(MAKE) --jobs=3 environments lint types collected $(if $(HAS_NODE),js-package,without-js)
+	$(MAKE) --jobs=2 unit $(if $(HAS_NODE),js-tests)
 	$(MAKE) cluster
 
 without-js:
