@@ -380,6 +380,13 @@ def test_drafts_and_the_history_outlive_the_tab(page: Page, console: Console) ->
     other.close()
 
 
+AT_ONCE = """async () => {
+  const { post } = await import(new URL("api.js", document.querySelector("script[type=module]").src));
+  const ask = () => post("/check", { source_code: "return 1", language: "lua", session: null });
+  return (await Promise.all([ask(), ask(), ask()])).length;
+}"""
+
+
 def test_a_restart_of_the_server_is_told_and_the_script_run_again(visitor: Visitor) -> None:
     visitor.allowed = ("Failed to load resource", "ERR_")
     source = "tools.refund{order_id = 1, amount = 1} return 'done'"
@@ -408,6 +415,7 @@ def test_a_restart_of_the_server_is_told_and_the_script_run_again(visitor: Visit
         expect(opened.value.locator("h1")).to_have_text("Playground")
         # The sign-in of another tab counts here, too.
         expect(page.locator("#banner")).to_contain_text("The session has ended: the server was restarted")
+        assert page.evaluate(AT_ONCE) == 3, "requests that find the new sign-in at the same moment"
         write(page, "return 'again'")
         page.click("#run")
         expect(page.locator("#status")).to_contain_text("ok")

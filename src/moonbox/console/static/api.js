@@ -12,15 +12,16 @@ export class ApiError extends Error {
   }
 }
 
-/** The key belongs to the sign-in: after a new one, in this tab or another, the page takes that one's. */
-async function renewKey() {
+/** The key belongs to the sign-in: after a new one, in this tab or another, the page takes that one's. Whether it is not `used`. */
+async function renewKey(used) {
   const text = await fetch("/console/approvals", { redirect: "error" }).then((answer) => answer.text(), () => "");
-  const key = KEY.exec(text)?.[1] ?? pageKey;
-  return key !== pageKey && Boolean((pageKey = key));
+  pageKey = KEY.exec(text)?.[1] ?? pageKey;
+  return pageKey !== used;
 }
 
 export async function request(method, path, body) {
-  const headers = { Accept: "application/json", "X-Moonbox-Key": pageKey };
+  const used = pageKey;
+  const headers = { Accept: "application/json", "X-Moonbox-Key": used };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let response;
   try {
@@ -37,7 +38,7 @@ export async function request(method, path, body) {
   if (response.status === 204) return null;
   const data = await response.text().then(parse).catch(() => ({}));
   if (response.status === 401) {
-    if (method !== "GET" && (await renewKey())) return request(method, path, body);
+    if (method !== "GET" && (await renewKey(used))) return request(method, path, body);
     document.dispatchEvent(new Event("signed-out"));
     throw new ApiError(401, { code: "signed_out", message: "your sign-in has ended; sign in again" });
   }
