@@ -291,6 +291,16 @@ def test_an_idle_repl_is_restored_elsewhere(world: World, tmp_path: Path) -> Non
         assert world.calls == {(1, 2): 1}
 
 
+@pytest.mark.parametrize("when", [0.0, 0.001, 0.01, 0.1])
+def test_globals_are_asked_of_a_worker_that_has_them(world: World, tmp_path: Path, when: float) -> None:
+    with sandbox(world, tmp_path / "state.db") as box, box.repl() as repl:
+        repl.run("x = tools.add{a = 1, b = 2}").unwrap()
+        world.hosts.kill(world.hosts.busiest())
+        threading.Event().wait(when)
+        assert repl.globals() == {"x": "number"}
+        assert repl.run("return x").value == 3
+
+
 def test_without_a_journal_the_run_says_that_its_node_is_gone(world: World) -> None:
     with sandbox(world, None) as box, box.repl() as repl:
         world.kill_at = ("during", 3)

@@ -20,6 +20,7 @@ from moonbox.durable.watch import Asleep, Sleeping
 from moonbox.errors import Diverged, PoolTimeout, WorkerError
 from moonbox.limits import Limits
 from moonbox.media import Media
+from moonbox.runs.held_worker import Ended
 from moonbox.runs.options import RunOptions, merged
 
 if TYPE_CHECKING:
@@ -287,6 +288,8 @@ class ReplHistory:
                 if place == len(runs):
                     worker.asleep, runner.left_out = False, left_out
                     return link
+                lost_hosts += 1
+            except Ended:  # while it was asked for its globals
                 lost_hosts += 1
             except Diverged:
                 if not any(run.is_left_out for run in runs[:place]):

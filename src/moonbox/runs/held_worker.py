@@ -102,19 +102,29 @@ class HeldWorker:
         return protocol.pack(protocol.CONFIGURE, config) if config else b""
 
     def read_globals(self) -> dict[str, str]:
-        """Names and kinds of what scripts have defined, as the worker reports them."""
-        return self._ask(lambda _: protocol.frame(protocol.GLOBALS, b""), _globals_of)
+        """Names and kinds of what scripts have defined, as the worker reports them.
+
+        Raises WorkerError, and `asleep` is true, where the worker has ended and the journal has them.
+        """
+        return self._ask(lambda _: protocol.frame(protocol.GLOBALS, b""), _globals_of, of_state=True)
 
     def check(self, source: bytes, toolbox: Toolbox, additions: Additions, limits: Limits) -> RunReport:
         """What the engine says of a script that it does not run."""
         script = protocol.frame(protocol.CHECK, source)
         return self._ask(lambda link: self.update(link, toolbox, additions, limits) + script, _checked)
 
-    def _ask(self, request: Callable[[Link], bytes], read: Callable[[tuple[int, bytes]], _Answer]) -> _Answer:
-        """The worker's answer; that of another one where this one has ended, which may have had its own reason."""
+    def _ask(
+        self, request: Callable[[Link], bytes], read: Callable[[tuple[int, bytes]], _Answer], *, of_state: bool = False
+    ) -> _Answer:
+        """The worker's answer; that of another one where this one has ended, which may have had its own reason.
+
+        Another one does not have what scripts have defined: it cannot answer a question of the state in the journal.
+        """
         try:
             return self._ask_one(request, read)
         except Ended:
+            if of_state and self.asleep:
+                raise
             return self._ask_one(request, read)
 
     def _ask_one(self, request: Callable[[Link], bytes], read: Callable[[tuple[int, bytes]], _Answer]) -> _Answer:
