@@ -30,7 +30,7 @@ Coerce = Callable[[Any], Any]
 OTHER_NAMES = "otherNames"
 """A keyword of ours, never shown: names that properties have besides those in the schema, with the latter."""
 Path = tuple[str | int, ...]
-_MOST_LOOKS = 1_000_000  # at branches of unions: about 2 seconds
+_MOST_LOOKS = 500_000  # at branches of unions: about 2 seconds
 _FIELDS_A_LOOK = 8
 
 

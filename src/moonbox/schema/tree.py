@@ -271,14 +271,16 @@ class SchemaNode:
     def likeness(self, value: Any) -> int:
         """How well a value fits at its outermost level; a large one costs no more than a small one."""
         if isinstance(value, dict):
-            shared = {name: part for name, part in self.fields.items() if name in value}
-            score = -2 * sum(name not in value for name in self.required)
-            if self.says.get("additionalProperties") is False:
-                score -= len(value) - len(shared)
-            for name, part in shared.items():
-                listed = part.lists(value[name])
-                score += 1 if listed is None else 8 if listed else -8
-            return score
+            score = shared = 0
+            for name in self.required:
+                if name not in value:
+                    score -= 2
+            for name, part in self.fields.items():
+                if name in value:
+                    listed = part.lists(value[name])
+                    score += 1 if listed is None else 8 if listed else -8
+                    shared += 1
+            return score - len(value) + shared if self.says.get("additionalProperties") is False else score
         if isinstance(value, list) and value:
             return 0 if self.heads or self.items.accepts(value[0]) else -4
         return {None: 0, True: 4, False: -4}[self.lists(value)]
@@ -286,10 +288,11 @@ class SchemaNode:
 
 def best_branch(branches: list[SchemaNode], value: Any) -> int | None:
     """The branch of a union that the value was most likely meant for, judged by its outermost level."""
-    fitting = [at for at, branch in enumerate(branches) if branch.accepts(value)]
+    kind = kind_of(value)
+    fitting = [at for at, branch in enumerate(branches) if accepts(branch.kinds, kind)]
     if len(fitting) < 2:
         return fitting[0] if fitting else None
-    return max(fitting, key=lambda at: (branches[at].likeness(value), -at))
+    return max(fitting, key=lambda at: branches[at].likeness(value))
 
 
 def pointed(node: Any, ref: str, otherwise: Any = True) -> Schema:
