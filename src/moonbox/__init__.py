@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from moonbox.runs.decisions import Answer, Decision, Middleware, ToolCall
     from moonbox.runs.options import RunOptions
     from moonbox.runs.stepped import Pause
+    from moonbox.sandbox.one_off import run
     from moonbox.sandbox.repl import Repl
-    from moonbox.sandbox.sandbox import Sandbox, run
+    from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.function import Context
     from moonbox.tools.tool import Tool, tool
     from moonbox.tools.toolbox import Toolbox
@@ -38,7 +39,8 @@ _EXPORTS = {
     "moonbox.runs.decisions": ("Answer", "Decision", "Middleware", "ToolCall"),
     "moonbox.runs.options": ("RunOptions",),
     "moonbox.sandbox.repl": ("Repl",),
-    "moonbox.sandbox.sandbox": ("Sandbox", "run"),
+    "moonbox.sandbox.one_off": ("run",),
+    "moonbox.sandbox.sandbox": ("Sandbox",),
     "moonbox.runs.stepped": ("Pause",),
     "moonbox.tools.function": ("Context",),
     "moonbox.tools.tool": ("Tool", "tool"),

@@ -18,11 +18,8 @@ from msgspec import Struct, msgpack
 
 from moonbox._version import __version__
 from moonbox.cluster import wire
-from moonbox.cluster.source import HostConnection
-from moonbox.cluster.wire import (
+from moonbox.cluster.ray_messages import (
     FrontEndReport,
-    HostLost,
-    HostStatus,
     NodeAddress,
     NodeProblem,
     NodesChanged,
@@ -30,12 +27,10 @@ from moonbox.cluster.wire import (
     RayFailure,
     RayProcessMessage,
     RayRefused,
-    SpawnAnswer,
-    SpawnFailed,
     ToolOutcome,
-    WorkerEnded,
-    WorkerSpawned,
 )
+from moonbox.cluster.source import HostConnection
+from moonbox.cluster.wire import HostLost, HostStatus, SpawnAnswer, SpawnFailed, WorkerEnded, WorkerSpawned
 from tests.long import times
 
 if TYPE_CHECKING:

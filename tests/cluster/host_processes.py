@@ -71,7 +71,7 @@ class Network:
 
 
 class HostProcesses:
-    """Knows its hosts as a `moonbox.cluster.source.Membership` knows those of a Ray cluster."""
+    """Knows its hosts as a `moonbox.cluster.membership.Membership` knows those of a Ray cluster."""
 
     def __init__(self, count: int, silence: float = 60.0) -> None:
         self.silence = silence

@@ -23,7 +23,7 @@ from moonbox._version import __version__
 from moonbox.audit.metrics import Metrics
 from moonbox.cli import main
 from moonbox.cluster import ray_process
-from moonbox.cluster.source import Membership
+from moonbox.cluster.membership import Membership
 from moonbox.config.sections import ServeSettings
 from moonbox.errors import ToolDefinitionError, WorkerError
 from moonbox.mcp.server.limits import ClusterQuotas, TooMany

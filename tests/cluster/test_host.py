@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox.cluster import wire
-from moonbox.cluster.host import MOST_STRANGERS, NodeHost, memory
+from moonbox.cluster import entrance, wire
+from moonbox.cluster.host import NodeHost, memory
 from moonbox.cluster.source import HostConnection
 from moonbox.cluster.wire import HostLost
 from tests.waiting import wait_until
@@ -70,7 +70,7 @@ def test_strangers_are_few_and_do_not_keep_others_out() -> None:
         connection = HostConnection("abcdefgh", address, token, 60)
         assert connection.status.workers == 0
         connection.close()
-        many = len(strangers) - MOST_STRANGERS
+        many = len(strangers) - entrance.MOST_STRANGERS
         wait_until(lambda: sum(closed(each, now=True) for each in strangers) >= many)
         wait_until(lambda: threading.active_count() <= threads)
     finally:

@@ -34,7 +34,7 @@ from tests.waiting import await_until
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from moonbox.cluster.wire import CallActor
+    from moonbox.cluster.ray_messages import CallActor
     from moonbox.mcp.server.call import OpenCall
 
 

@@ -395,7 +395,7 @@ def cluster_status_command(
     Without --address, the cluster is the one of [cluster] in moonbox.toml,
     or the one that this machine belongs to.
     """
-    from moonbox.cluster.source import cluster_status
+    from moonbox.cluster.membership import cluster_status
     from moonbox.config import Config
     from moonbox.config.sections import ClusterSettings
 

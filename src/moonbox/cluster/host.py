@@ -6,7 +6,6 @@ and answers go directly between the front end and the worker. When the connectio
 
 from __future__ import annotations
 
-import hmac
 import os
 import secrets
 import socket
@@ -14,7 +13,6 @@ import threading
 from collections import OrderedDict
 from contextlib import suppress
 from pathlib import Path
-from selectors import EVENT_READ, DefaultSelector
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -22,15 +20,13 @@ from msgspec import msgpack
 
 from moonbox._version import __version__
 from moonbox.cluster import wire
+from moonbox.cluster.entrance import GREETING_SECONDS, Entrance
 from moonbox.errors import WorkerError
 from moonbox.worker.sources import ProcessSource
 
 if TYPE_CHECKING:
     from moonbox.worker.control import ZygoteControl
 
-GREETING_SECONDS = 5.0
-MOST_STRANGERS = 64
-"""Connections that have not given the token yet; of more, the oldest is closed."""
 UNCLAIMED_SECONDS = 30.0
 """How long a connection waits for its worker. Its front end may have failed before it gave the order."""
 _MOST_SOURCES = 16
@@ -39,7 +35,7 @@ WORKER_BYTES = 8 << 20
 """What a worker is expected to take on average. A node whose free memory shrinks faster takes fewer of them."""
 _RESERVE = 0.1
 """The part of a node's memory that is left to others."""
-_TICK_SECONDS = 0.1
+
 _RECLAIMED = ("active_file", "inactive_file", "slab_reclaimable")
 """What a container's kernel gives back when processes need memory, by its names in `memory.stat`."""
 
@@ -48,7 +44,7 @@ class NodeHost:
     """Serves front ends, from threads of its own. It is an actor of Ray, and ends with its process."""
 
     def __init__(self, ip: str) -> None:
-        self.token = secrets.token_bytes(wire.TOKEN_SIZE)
+        self._token = secrets.token_bytes(wire.TOKEN_SIZE)
         listener = socket.create_server((ip, 0), backlog=1024)
         self._address: tuple[str, int] = listener.getsockname()[:2]
         self._lock = threading.Lock()  # guards the three below
@@ -56,11 +52,11 @@ class NodeHost:
         self._arrived: dict[bytes, tuple[socket.socket, float]] = {}  # connections that no worker has yet, until when
         self._front_ends: set[_FrontEnd] = set()
         self._arrival = threading.Condition(self._lock)
-        _Entrance(self, listener)
+        self._entrance = Entrance(listener, self._token, self._admit, self._expire)
 
     def where(self) -> tuple[tuple[str, int], bytes, str]:
         """Its address, its token and its version."""
-        return self._address, self.token, __version__
+        return self._address, self._token, __version__
 
     def status(self) -> wire.HostStatus:
         """How many workers and front ends there are, and how many more workers fit."""
@@ -72,7 +68,7 @@ class NodeHost:
 
     # Connections
 
-    def admit(self, sock: socket.socket, kind: bytes, name: bytes) -> None:
+    def _admit(self, sock: socket.socket, kind: bytes, name: bytes) -> None:
         """A connection that gave the token."""
         if kind == wire.CONTROL:
             threading.Thread(target=self._serve, args=(sock,), name="moonbox-front-end", daemon=True).start()
@@ -81,7 +77,7 @@ class NodeHost:
             self._arrived[name] = sock, monotonic() + UNCLAIMED_SECONDS
             self._arrival.notify_all()
 
-    def expire(self) -> None:
+    def _expire(self) -> None:
         """Close connections that wait for their workers for too long."""
         with self._lock:
             for name in [name for name, (_, until) in self._arrived.items() if until < monotonic()]:
@@ -120,75 +116,6 @@ class NodeHost:
                 if not self._arrival.wait(deadline - monotonic()):
                     raise WorkerError("the connection for the worker did not arrive")
             return self._arrived.pop(name)[0]
-
-
-class _Entrance:
-    """Where a host takes connections. One thread reads their greetings, and hands over those that give the token."""
-
-    def __init__(self, host: NodeHost, listener: socket.socket) -> None:
-        self._host, self._listener = host, listener
-        self._strangers: OrderedDict[socket.socket, tuple[bytearray, float]] = OrderedDict()
-        self._selector = DefaultSelector()
-        listener.setblocking(False)
-        self._selector.register(listener, EVENT_READ)
-        threading.Thread(target=self._run, name="moonbox-entrance", daemon=True).start()
-
-    def _run(self) -> None:
-        while True:
-            for key, _ in self._selector.select(_TICK_SECONDS):
-                if key.fileobj is self._listener:
-                    self._accept()
-                elif key.fileobj in self._strangers:  # not closed a moment ago
-                    self._read(key.fileobj)  # type: ignore[arg-type]  # sockets only
-            now = monotonic()
-            while self._strangers and next(iter(self._strangers.values()))[1] < now:
-                self._close_oldest()
-            self._host.expire()
-
-    def _accept(self) -> None:
-        try:
-            sock, _ = self._listener.accept()
-        except OSError:  # it went away; or no descriptors are left
-            if self._strangers:
-                self._close_oldest()
-            threading.Event().wait(_TICK_SECONDS / 10)
-            return
-        sock.setblocking(False)
-        self._strangers[sock] = bytearray(), monotonic() + GREETING_SECONDS
-        self._selector.register(sock, EVENT_READ)
-        if len(self._strangers) > MOST_STRANGERS:
-            self._close_oldest()
-
-    def _read(self, sock: socket.socket) -> None:
-        greeting = self._strangers[sock][0]
-        with suppress(BlockingIOError):
-            try:
-                more = sock.recv(wire.GREETING_SIZE - len(greeting))
-            except ConnectionError:
-                more = b""
-            greeting += more
-            if len(greeting) < wire.GREETING_SIZE and more:
-                return
-            self._selector.unregister(sock)
-            del self._strangers[sock]
-            if not self._is_welcome(sock, bytes(greeting)):
-                sock.close()
-
-    def _is_welcome(self, sock: socket.socket, greeting: bytes) -> bool:
-        token, kind, name = greeting[: wire.TOKEN_SIZE], greeting[wire.TOKEN_SIZE :][:1], greeting[-wire.NAME_SIZE :]
-        if not hmac.compare_digest(token, self._host.token) or kind not in (wire.CONTROL, wire.WORKER):
-            return False
-        with suppress(OSError):
-            sock.setblocking(True)
-            wire.watch(sock)
-            self._host.admit(sock, kind, name)
-            return True
-        return False
-
-    def _close_oldest(self) -> None:
-        sock, _ = self._strangers.popitem(last=False)
-        self._selector.unregister(sock)
-        sock.close()
 
 
 class _FrontEnd:

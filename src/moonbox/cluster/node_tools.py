@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import msgpack
 
+from moonbox.cluster.ray_messages import CallFunction, MediumOnNode, ToolFailure, ToolOutcome
 from moonbox.cluster.ray_process import RayLost, RequestFailed
-from moonbox.cluster.wire import CallFunction, MediumOnNode, ToolFailure, ToolOutcome
 from moonbox.errors import ConversionError, ToolError, WorkerError
 from moonbox.media import Media, MediaStore
 from moonbox.tools.function import Context
@@ -23,7 +23,7 @@ from moonbox.values import ValueLimits, from_jsonable, pack, to_jsonable
 from moonbox.worker.encoding import Decoder
 
 if TYPE_CHECKING:
-    from moonbox.cluster.source import Membership
+    from moonbox.cluster.membership import Membership
 
 _RETRIES = 3
 """Of calls whose tools are `read_only` or `idempotent`, where a node fails."""

@@ -23,6 +23,22 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from moonbox.cluster import wire
 from moonbox.cluster.host import WORKER_BYTES, NodeHost
 from moonbox.cluster.node_tools import call_here
+from moonbox.cluster.ray_messages import (
+    AskNodes,
+    CallActor,
+    CallFunction,
+    FrontEndMessage,
+    HostGone,
+    JoinCluster,
+    NeedRoom,
+    NodeAddress,
+    NodeProblem,
+    NodesChanged,
+    RayAnswer,
+    RayFailure,
+    RayLoaded,
+    RayRefused,
+)
 
 NAMESPACE = "moonbox"
 REPLS = "moonbox_repls"
@@ -38,17 +54,17 @@ _CHUNK = 16
 class RayMember:
     """Serves one front end."""
 
-    def __init__(self, sock: socket.socket, joined: wire.JoinCluster) -> None:
+    def __init__(self, sock: socket.socket, joined: JoinCluster) -> None:
         self._sock = sock
         self._version = joined.version
         self._lock = threading.Lock()  # messages go out whole
         self._hosts: dict[str, Any] = {}  # by their nodes; each version of moonbox has its own
         self._where: dict[str, Any] = {}  # what hosts that have not said yet where they are will answer
-        self._nodes: dict[str, wire.NodeAddress] = {}
-        self._problems: dict[str, wire.NodeProblem] = {}
+        self._nodes: dict[str, NodeAddress] = {}
+        self._problems: dict[str, NodeProblem] = {}
         self._looks = 0
         self._actors: dict[str, Any] = {}
-        self._told: wire.NodesChanged | None = None
+        self._told: NodesChanged | None = None
 
     def send(self, message: wire.Message) -> None:
         with self._lock, suppress(OSError):  # the front end is gone: `serve` notices
@@ -67,7 +83,7 @@ class RayMember:
         """Until the front end hangs up."""
         with suppress(OSError):
             while True:
-                request: Any = wire.receive(self._sock, wire.FrontEndMessage, wire.LONGEST_ORDER * 2)
+                request: Any = wire.receive(self._sock, FrontEndMessage, wire.LONGEST_ORDER * 2)
                 try:
                     self._answer(request)
                 except Exception as problem:  # noqa: BLE001 - the front end is told
@@ -92,7 +108,7 @@ class RayMember:
             if ray.wait([where], timeout=0)[0]:
                 del self._where[node]
                 self._place(node, where, int(alive[node]["Resources"].get(REPLS, 0)))
-        told = wire.NodesChanged(list(self._nodes.copy().values()), list(self._problems.values()), len(self._where))
+        told = NodesChanged(list(self._nodes.copy().values()), list(self._problems.values()), len(self._where))
         if told != self._told:
             self._told = told
             self.send(told)
@@ -104,32 +120,32 @@ class RayMember:
             if version != [self._version]:
                 theirs = version[0] if version else "an earlier version"
                 message = f"moonbox there is {theirs}, and the front end's is {self._version}"
-                self._problems[node] = wire.NodeProblem(node, message[:500])
+                self._problems[node] = NodeProblem(node, message[:500])
             else:
-                self._nodes[node] = wire.NodeAddress(node, ip, port, token, places)
+                self._nodes[node] = NodeAddress(node, ip, port, token, places)
         except ray.exceptions.RayError as problem:
-            self._problems[node] = wire.NodeProblem(node, _reason(problem))
+            self._problems[node] = NodeProblem(node, _reason(problem))
         except (ValueError, TypeError):
-            self._problems[node] = wire.NodeProblem(node, "its host gave an invalid answer")
+            self._problems[node] = NodeProblem(node, "its host gave an invalid answer")
 
     # Requests
 
     def _answer(self, request: Any) -> None:
-        if isinstance(request, wire.CallActor):
+        if isinstance(request, CallActor):
             method = getattr(self._actor(request), request.method)
             self._when_done(method.remote(*request.arguments), request.number)
-        elif isinstance(request, wire.CallFunction):
+        elif isinstance(request, CallFunction):
             task = ray.remote(call_here).options(max_retries=request.retries, num_cpus=0)
             done = task.remote(request.tool, request.function, request.arguments, request.about)
             self._when_done(done, request.number)
-        elif isinstance(request, wire.AskNodes):
+        elif isinstance(request, AskNodes):
             threading.Thread(target=self._ask_nodes, args=(request.number,), daemon=True).start()
-        elif isinstance(request, wire.NeedRoom):
+        elif isinstance(request, NeedRoom):
             _ask_for_room(request.workers)
-        elif isinstance(request, wire.HostGone):
+        elif isinstance(request, HostGone):
             self._nodes.pop(request.node, None)
 
-    def _actor(self, request: wire.CallActor) -> Any:
+    def _actor(self, request: CallActor) -> Any:
         if request.name not in self._actors:
             module, _, name = request.kind.partition(":")
             kind = getattr(import_module(module), name)
@@ -146,14 +162,14 @@ class RayMember:
             except Exception as problem:  # noqa: BLE001 - the front end is told
                 self._fail(number, problem)
             else:
-                self.send(wire.RayAnswer(number, data))
+                self.send(RayAnswer(number, data))
 
         if number:
             reference.future().add_done_callback(tell)
 
     def _fail(self, number: int, problem: Exception) -> None:
         if number:
-            self.send(wire.RayFailure(number, _reason(problem)))
+            self.send(RayFailure(number, _reason(problem)))
 
     def _ask_nodes(self, number: int) -> None:
         asked = {node: host.status.remote() for node, host in list(self._hosts.items())}
@@ -166,7 +182,7 @@ class RayMember:
                 if status in ready:
                     found[node] = ray.get(status)
         addresses = {node: about["NodeManagerAddress"] for node, about in _living_nodes().items()}
-        self.send(wire.RayAnswer(number, msgpack.encode([addresses, found])))
+        self.send(RayAnswer(number, msgpack.encode([addresses, found])))
 
 
 def _living_nodes() -> dict[str, dict[str, Any]]:
@@ -218,13 +234,13 @@ def _reason(problem: BaseException) -> str:
 def main(number: int) -> None:
     """Run the process; `number` is the descriptor of the front end's socket."""
     with socket.socket(fileno=number) as sock:
-        wire.send(sock, wire.RayLoaded())
-        joined: wire.JoinCluster = wire.receive(sock, wire.JoinCluster, wire.LONGEST_ORDER)
+        wire.send(sock, RayLoaded())
+        joined: JoinCluster = wire.receive(sock, JoinCluster, wire.LONGEST_ORDER)
         sys.path[:] = joined.path
         try:
             ray.init(joined.address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
         except Exception as problem:  # noqa: BLE001 - the front end is told
-            wire.send(sock, wire.RayRefused(_reason(problem)))
+            wire.send(sock, RayRefused(_reason(problem)))
             os._exit(1)
         member = RayMember(sock, joined)
         threading.Thread(target=member.watch, name="moonbox-nodes", daemon=True).start()

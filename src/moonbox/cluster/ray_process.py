@@ -19,6 +19,18 @@ from msgspec.structs import replace
 
 from moonbox._version import __version__
 from moonbox.cluster import wire
+from moonbox.cluster.ray_messages import (
+    AskNodes,
+    CallActor,
+    CallFunction,
+    JoinCluster,
+    NodesChanged,
+    RayAnswer,
+    RayFailure,
+    RayLoaded,
+    RayProcessMessage,
+    RayRefused,
+)
 from moonbox.errors import MissingExtra, UsageError, WorkerError
 
 JOIN_SECONDS = 10.0
@@ -47,7 +59,7 @@ class RequestFailed(WorkerError):
 class RayProcess:
     """One for each cluster, which all Sandboxes of a process share; `close` gives it up. Thread-safe."""
 
-    nodes: wire.NodesChanged | None = None
+    nodes: NodesChanged | None = None
     """What it told last."""
     pid = 0
     """Its number; another one after it was started again."""
@@ -102,7 +114,7 @@ class RayProcess:
         with suppress(RayLost):
             self._send(message)
 
-    def ask(self, message: wire.CallActor | wire.CallFunction | wire.AskNodes) -> Future[bytes]:
+    def ask(self, message: CallActor | CallFunction | AskNodes) -> Future[bytes]:
         """Send a request; its answer as MessagePack. The future may raise RayLost or RequestFailed."""
         number = next(self._numbers)
         future = self._open[number] = Future()
@@ -115,9 +127,7 @@ class RayProcess:
                 future.set_exception(problem)
         return future
 
-    def request(
-        self, message: wire.CallActor | wire.CallFunction | wire.AskNodes, kind: Any, seconds: float | None = None
-    ) -> Any:
+    def request(self, message: CallActor | CallFunction | AskNodes, kind: Any, seconds: float | None = None) -> Any:
         """Send a request and wait for its answer, which is of that kind."""
         try:
             return wire.decoded(self.ask(message).result(seconds), kind)
@@ -142,7 +152,7 @@ class RayProcess:
         while True:
             try:
                 while True:
-                    self._take(wire.receive(sock, wire.RayProcessMessage, _LONGEST_MESSAGE))
+                    self._take(wire.receive(sock, RayProcessMessage, _LONGEST_MESSAGE))
             except OSError:
                 self._lose(process, sock)
             while not self._closed.wait(_AGAIN_SECONDS):
@@ -155,10 +165,10 @@ class RayProcess:
                 return
 
     def _take(self, message: Any) -> None:
-        if isinstance(message, wire.NodesChanged):
+        if isinstance(message, NodesChanged):
             self.nodes = message
-        elif isinstance(message, wire.RayAnswer | wire.RayFailure) and (future := self._open.pop(message.number, None)):
-            if isinstance(message, wire.RayAnswer):
+        elif isinstance(message, RayAnswer | RayFailure) and (future := self._open.pop(message.number, None)):
+            if isinstance(message, RayAnswer):
                 future.set_result(message.data)
             else:
                 future.set_exception(RequestFailed(message.message))
@@ -189,11 +199,11 @@ class RayProcess:
                 start_new_session=True,
             )
         try:
-            self._receive(ours, wire.RayLoaded, _LOAD_SECONDS, "Ray could not be loaded")
-            wire.send(ours, wire.JoinCluster(self._address, paths, __version__))
+            self._receive(ours, RayLoaded, _LOAD_SECONDS, "Ray could not be loaded")
+            wire.send(ours, JoinCluster(self._address, paths, __version__))
             reason = f"the cluster {self._address!r} cannot be reached"
-            told = self._receive(ours, wire.NodesChanged | wire.RayRefused, JOIN_SECONDS, reason)
-            if isinstance(told, wire.RayRefused):
+            told = self._receive(ours, NodesChanged | RayRefused, JOIN_SECONDS, reason)
+            if isinstance(told, RayRefused):
                 raise WorkerError(f"{reason}: {told.message}")
         except BaseException:
             ours.close()

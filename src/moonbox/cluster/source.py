@@ -1,27 +1,27 @@
-"""Workers on the nodes of a cluster, for the pool of a Sandbox; the nodes that it is connected to."""
+"""Workers on the nodes of a cluster, for the pool of a Sandbox."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 import secrets
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from msgspec import msgpack
 
 from moonbox.cluster import wire
-from moonbox.cluster.ray_process import RayProcess
 from moonbox.errors import ClosedError, WorkerError
 from moonbox.wording import counted
 from moonbox.worker.link import Link
 from moonbox.worker.sources import WorkerShortage
+
+if TYPE_CHECKING:
+    from moonbox.cluster.membership import Membership
 
 SILENCE_SECONDS = 5.0
 """A host that does not answer a heartbeat for so long is lost."""
@@ -31,9 +31,6 @@ START_SECONDS = 60.0
 """How long a Sandbox waits for a node that has room, for example while one is replaced."""
 _BEATS = 5
 _LOOK_SECONDS = 0.05
-_FIRST_NODES_SECONDS, _NODES_SECONDS = 0.1, 1.0
-_FORGET_SECONDS = 15.0
-_STATUS_SECONDS = 15.0
 
 
 class HostConnection:
@@ -265,128 +262,3 @@ def _use(connection: HostConnection) -> tuple[float, int]:
     status = connection.status
     places = min(status.workers + status.room, connection.places or sys.maxsize)
     return status.workers / max(1, places), -status.room
-
-
-class Membership:
-    """Connections to the hosts of all living nodes. A thread connects to those that the Ray process tells of."""
-
-    def __init__(self, address: str, silence: float = SILENCE_SECONDS) -> None:
-        self.ray = RayProcess.shared(address)
-        self._waiting: set[object] = set()  # one for each worker that waits for a node with room
-        self.figures: Callable[[], Mapping[str, Any]] = dict
-        """What this front end says of itself, for `moonbox cluster status`; nothing where it is empty."""
-        self._silence = silence
-        self._connections: dict[str, HostConnection] = {}
-        self._connecting: set[str] = set()
-        self._closed = threading.Event()
-        threading.Thread(target=self._watch, name="moonbox-nodes", daemon=True).start()
-
-    def connections(self) -> list[HostConnection]:
-        """To the hosts that can be reached now."""
-        return [connection for connection in list(self._connections.values()) if not connection.lost]
-
-    def refusal(self) -> str:
-        """Why no node can run workers, where all of them say so; otherwise it is empty."""
-        told = self.ray.nodes
-        if told is None or told.nodes or told.starting or not told.problems:
-            return ""
-        problems = "; ".join(f"node {each.node[:8]}: {each.message}" for each in told.problems[:5])
-        return f"no node of the cluster can run workers: {problems}"
-
-    def advice(self) -> str:
-        """What to do where no node has room."""
-        if self.ray.problem:
-            return f"Ray tells of no new nodes: {self.ray.problem}"
-        return "add a node, or close a Repl"
-
-    @contextmanager
-    def one_waits(self) -> Iterator[None]:
-        """Within the block, a worker waits for a node with room."""
-        token = object()
-        self._waiting.add(token)
-        try:
-            yield
-        finally:
-            self._waiting.discard(token)
-
-    def close(self) -> None:
-        self._closed.set()
-
-    def _watch(self) -> None:
-        demand = 0
-        while not self._closed.is_set():
-            self._look()
-            workers = sum(each.status.workers for each in self.connections()) + len(self._waiting)
-            if self._waiting or workers < demand:
-                demand = workers
-                self.ray.tell(wire.NeedRoom(demand))
-            self._closed.wait(_NODES_SECONDS if self._connections else _FIRST_NODES_SECONDS)
-        for connection in list(self._connections.values()):
-            connection.close()
-        self.ray.close()
-
-    def _look(self) -> None:
-        if figures := self.figures():
-            name = f"{socket.gethostname()}:{os.getpid()}"
-            self.ray.tell(_registry("report", name, figures))
-        connected = {each.node for each in self.connections()}
-        for place in self.ray.nodes.nodes if self.ray.nodes is not None else ():
-            if place.node not in connected and place.node not in self._connecting:
-                self._connecting.add(place.node)
-                threading.Thread(target=self._connect, args=(place,), name="moonbox-connect", daemon=True).start()
-
-    def _connect(self, place: wire.NodeAddress) -> None:
-        """Connect to a host; where that fails, its process may be a new one, with another address."""
-        try:
-            connection = HostConnection(place.node, (place.ip, place.port), place.token, self._silence, place.places)
-        except wire.HostLost:
-            self.ray.tell(wire.HostGone(place.node))
-            self._closed.wait(_NODES_SECONDS)
-        else:
-            self._connections[place.node] = connection
-            if self._closed.is_set():
-                connection.close()
-        finally:
-            self._connecting.discard(place.node)
-
-
-class Registry:
-    """One actor in the cluster. Front ends report to it; one that has not for a while is gone."""
-
-    def __init__(self) -> None:
-        self._reports: dict[str, tuple[float, dict[str, Any]]] = {}
-
-    def report(self, front_end: str, figures: dict[str, Any]) -> None:
-        self._reports[front_end] = time.monotonic(), figures
-
-    def front_ends(self) -> list[tuple[str, dict[str, Any]]]:
-        border = time.monotonic() - _FORGET_SECONDS
-        self._reports = {name: report for name, report in self._reports.items() if report[0] > border}
-        return [(name, figures) for name, (_, figures) in sorted(self._reports.items())]
-
-
-def _registry(method: str, *arguments: Any) -> wire.CallActor:
-    return wire.CallActor(0, f"{__name__}:{Registry.__name__}", "registry", [], method, list(arguments))
-
-
-def cluster_status(address: str) -> dict[str, Any]:
-    """The nodes with their workers, and the front ends with their Repls, runs and queues."""
-    ray = RayProcess.shared(address)
-    try:
-        kind = tuple[dict[str, str], dict[str, wire.HostStatus]]
-        addresses, hosts = ray.request(wire.AskNodes(0), kind, _STATUS_SECONDS)
-        ends: list[wire.FrontEndReport]
-        ends = ray.request(_registry("front_ends"), list[wire.FrontEndReport], _STATUS_SECONDS)
-        told = ray.nodes
-    finally:
-        ray.close()
-    problems = {} if told is None else {each.node: each.message for each in told.problems}
-    nodes = []
-    for node, where in addresses.items():
-        found: dict[str, Any] = {"node": node, "address": where}
-        if node in hosts:
-            names = ("workers", "room", "free_memory", "version")
-            nodes.append({**found, **{name: getattr(hosts[node], name) for name in names}})
-        else:
-            nodes.append({**found, "problem": problems.get(node, "its host does not answer")})
-    return {"nodes": nodes, "front_ends": [{"name": each.name, **each.figures} for each in ends]}

@@ -1,4 +1,4 @@
-"""What a front end says to the hosts of nodes over TCP, and to its Ray process: typed messages in MessagePack.
+"""What a front end says to the hosts of nodes over TCP, and they to it: typed messages in MessagePack.
 
 A host gets a greeting first. Each side takes a message only within its bound of bytes, and decodes it into the types
 that it expects next.
@@ -27,9 +27,9 @@ LONGEST_ANSWER = 1 << 16
 _CHUNK = 1 << 18
 _LENGTH = struct.Struct("!I")
 _IDLE_SECONDS, _PROBE_SECONDS, _PROBES = 5, 3, 3
-_Count = Annotated[int, Meta(ge=0, le=2**62)]
-_Line = Annotated[str, Meta(max_length=4_000)]
-_Name = Annotated[str, Meta(max_length=200)]
+Count = Annotated[int, Meta(ge=0, le=2**62)]
+Line = Annotated[str, Meta(max_length=4_000)]
+Name = Annotated[str, Meta(max_length=200)]
 
 
 class HostLost(WorkerError):
@@ -76,9 +76,9 @@ Order = SpawnOrder | KillOrder | StatusOrder | ActOrder
 class HostStatus(Message):
     """How many workers a node has, and how many more fit."""
 
-    workers: _Count
-    room: _Count
-    free_memory: _Count
+    workers: Count
+    room: Count
+    free_memory: Count
     version: Annotated[str, Meta(max_length=100)]
 
 
@@ -86,7 +86,7 @@ class WorkerSpawned(Message):
     """A worker has started."""
 
     pid: Annotated[int, Meta(ge=1, le=2**31)]
-    worker: _Count
+    worker: Count
     native: bool
 
 
@@ -101,167 +101,16 @@ class NodeFull(Message):
 class SpawnFailed(Message):
     """Why no worker could be started."""
 
-    message: _Line
+    message: Line
 
 
 class WorkerEnded(Message):
     """How it had ended in words, which are empty where its zygote is gone, and all workers with it."""
 
-    how: _Line
+    how: Line
 
 
 SpawnAnswer = WorkerSpawned | ConfigUnknown | NodeFull | SpawnFailed
-
-
-# To the Ray process
-
-
-class JoinCluster(Message):
-    """The first message. The modules of tools are looked for in the same places as in the front end."""
-
-    address: str
-    path: list[str]
-    version: str
-
-
-class CallActor(Message):
-    """Call a method of the actor of that name, which is made where there is none; number 0 wants no answer."""
-
-    number: int
-    kind: str
-    """Its class, as module:name."""
-    name: str
-    given: list[Any]
-    """What its class is called with."""
-    method: str
-    arguments: list[Any]
-
-
-class CallFunction(Message):
-    """Call the function of a tool, `module:name`, on a node."""
-
-    number: int
-    tool: str
-    function: str
-    arguments: dict[str, Any]
-    about: dict[str, Any]
-    """What the function finds in its Context."""
-    retries: int
-
-
-class AskNodes(Message):
-    """What the host of each node says of itself."""
-
-    number: int
-
-
-class NeedRoom(Message):
-    """How many workers this front end has and waits for, in all; 0 withdraws an earlier demand."""
-
-    workers: int
-
-
-class HostGone(Message):
-    """The host of a node cannot be reached where it was; it may be elsewhere by now."""
-
-    node: str
-
-
-FrontEndMessage = JoinCluster | CallActor | CallFunction | AskNodes | NeedRoom | HostGone
-
-
-# From the Ray process
-
-
-class RayLoaded(Message):
-    """Ray is imported; the cluster can be joined."""
-
-
-class RayRefused(Message):
-    """The cluster cannot be joined; the process ends."""
-
-    message: _Line
-
-
-class NodeAddress(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A node, and where its host takes connections."""
-
-    node: _Name
-    ip: _Name
-    port: Annotated[int, Meta(ge=1, le=65_535)]
-    token: Annotated[bytes, Meta(max_length=64)]
-    places: _Count
-    """How many Repls its operator wants on it; 0 where free memory alone decides."""
-
-
-class NodeProblem(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A node that cannot run workers, and why."""
-
-    node: _Name
-    message: _Line
-
-
-class NodesChanged(Message):
-    """All living nodes; the first one says that the cluster is joined."""
-
-    nodes: Annotated[list[NodeAddress], Meta(max_length=10_000)]
-    problems: Annotated[list[NodeProblem], Meta(max_length=10_000)]
-    starting: _Count
-    """Nodes whose hosts have not answered yet."""
-
-
-class RayAnswer(Message):
-    """The answer to a request, as MessagePack of what the request is for."""
-
-    number: _Count
-    data: Annotated[bytes, Meta(max_length=1 << 26)]
-
-
-class RayFailure(Message):
-    """A request that failed."""
-
-    number: _Count
-    message: _Line
-
-
-RayProcessMessage = RayLoaded | RayRefused | NodesChanged | RayAnswer | RayFailure
-
-
-# Within answers
-
-
-class MediumOnNode(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A medium within the result of a tool."""
-
-    address: _Name
-    data: bytes
-    type: _Name
-    name: _Name
-
-
-class ToolFailure(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a tool failed on a node; its data is JSON."""
-
-    message: str
-    code: str
-    retryable: bool
-    data: str
-    detail: str
-
-
-class ToolOutcome(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What came of a call on a node: its result as JSON, and the media in it."""
-
-    result: bytes
-    media: Annotated[list[MediumOnNode], Meta(max_length=1_000)]
-    failure: ToolFailure | None
-
-
-class FrontEndReport(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What a front end says of itself."""
-
-    name: _Name
-    figures: Annotated[dict[_Name, dict[_Name, float]], Meta(max_length=20)]
 
 
 # Connections

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from moonbox.audit.sinks import IntentSink, Sink
     from moonbox.audit.telemetry import Telemetry
     from moonbox.check.tools import ScriptTools
-    from moonbox.cluster.source import Membership
+    from moonbox.cluster.membership import Membership
     from moonbox.languages.registry import Language
     from moonbox.runs.call_entry import CallEntry, CallResult
     from moonbox.runs.direct import DirectCall

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
     from moonbox.audit.telemetry import Telemetry
-    from moonbox.cluster.source import Membership
+    from moonbox.cluster.membership import Membership
     from moonbox.durable.index import KnownRun
     from moonbox.durable.store import Journal
     from moonbox.runs.call_entry import CallEntry
@@ -279,7 +279,7 @@ def open_parts(
             if kept is not options.journal:
                 opened.callback(kept.close)
         if options.cluster is not None:
-            from moonbox.cluster.source import Membership
+            from moonbox.cluster.membership import Membership
 
             services.cluster = Membership(options.cluster, options.node_timeout)
         toolbox, additions = settings.toolbox, settings.additions

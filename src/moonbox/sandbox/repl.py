@@ -1,11 +1,10 @@
-"""Repl: one live script environment with state, in one worker of its own; and its runs in the background."""
+"""Repl: one live script environment with state, in one worker of its own."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from os import getpid
 from typing import TYPE_CHECKING, Any, Self, Unpack
-from weakref import ref
 
 from moonbox.closing import Closing
 from moonbox.errors import ClosedError, JournalError, MoonboxError, WorkerError
@@ -16,7 +15,7 @@ from moonbox.tools.toolbox import Toolbox
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator
+    from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
 
     from moonbox.audit.records import Run
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from moonbox.runs.docs import Docs
     from moonbox.runs.environment import Additions
     from moonbox.runs.options import RunOptions
-    from moonbox.runs.record import ScriptProgress
     from moonbox.runs.stepped import Pause
+    from moonbox.sandbox.background import Background
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.worker.jail import Layer
     from moonbox.worker.link import Link
@@ -109,6 +108,8 @@ class Repl(Closing):
 
     def submit(self, source: str, **options: Unpack[RunOptions]) -> Background:
         """Run a script in the background: returns at once, with a handle to wait for it, watch it or cancel it."""
+        from moonbox.sandbox.background import Background
+
         if not isinstance(source, str):
             raise not_a_script(source)
         if self._turns.closed:
@@ -337,60 +338,3 @@ class Repl(Closing):
         async with self._turns.ataken():
             await self._runner.worker.aacquire()
         return self
-
-
-class Background:
-    """A run in the background. `Repl.submit` gives it; `await` it, or `wait` for it, to have its Run."""
-
-    def __init__(self, repl: Repl, source: str, run_id: str, options: RunOptions) -> None:
-        self.run_id = run_id
-        self.progress: ScriptProgress | None = None
-        """How far the script said that it is, with `progress(done, total, text)`."""
-        self._repl = ref(repl)  # a handle that is kept for its Run keeps no worker
-        self._reported = options.get("on_progress")
-        given: RunOptions = {**options, "on_progress": self._advance, "run_id": run_id}
-        self._future: Future[Run] = repl.in_background(lambda: repl.arun(source, **given))
-
-    def __repr__(self) -> str:
-        return f"<Background {self.run_id[:8]}: {self.status()}>"
-
-    def status(self) -> str:
-        """`running`, `sleeping`, `ok`, `cancelled`, or the kind of the error that it ended with."""
-        if not self._future.done():
-            repl = self._repl()
-            sleeping = None if repl is None or repl._history is None else repl._history.sleeping
-            return "sleeping" if sleeping is not None and sleeping.record.id == self.run_id else "running"
-        if self._future.cancelled():
-            return "cancelled"
-        problem = self._future.exception()
-        if problem is not None:
-            return "failed"
-        error = self._future.result().error
-        return "ok" if error is None else error.kind
-
-    def wait(self, timeout: float | None = None) -> Run:
-        """The finished Run. Raises TimeoutError where it is not finished in so many seconds; it then goes on."""
-        from concurrent.futures import CancelledError  # slow to load: only where it is there already
-
-        try:
-            return self._future.result(timeout)
-        except CancelledError:
-            raise ClosedError("the run was cancelled, or its Sandbox closed, before it had ended") from None
-        except TimeoutError:
-            if self._future.done():
-                raise
-            raise TimeoutError(f"the run has not ended within {timeout:g} seconds; it goes on") from None
-
-    def cancel(self) -> None:
-        """Stop the script. The Repl stays usable."""
-        self._future.cancel()
-
-    def __await__(self) -> Generator[Any, None, Run]:
-        import asyncio
-
-        return asyncio.shield(asyncio.wrap_future(self._future)).__await__()
-
-    def _advance(self, progress: ScriptProgress) -> None:
-        self.progress = progress
-        if self._reported is not None:
-            self._reported(progress)

@@ -13,7 +13,7 @@ from weakref import WeakSet
 from moonbox.errors import MoonboxError
 
 if TYPE_CHECKING:
-    from moonbox.cluster.source import Membership
+    from moonbox.cluster.membership import Membership
     from moonbox.runs.held_worker import HeldWorker
     from moonbox.runs.slots import Turns
     from moonbox.sandbox.repl import Repl

@@ -1,16 +1,15 @@
-"""Sandbox: configuration (tools, limits, language, isolation) and the pool of workers; and one-off runs."""
+"""Sandbox: configuration (tools, limits, language, isolation) and the pool of workers."""
 
 from __future__ import annotations
 
 import os
 import weakref
 from contextlib import closing, suppress
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from moonbox.closing import Closing
 from moonbox.errors import ClosedError, MoonboxError, UsageError
-from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.runs.environment import Additions
 from moonbox.runs.options import RunOptions, check_callbacks
 from moonbox.sandbox.options import (
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from moonbox.audit.metrics import Metrics
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Sink
-    from moonbox.cluster.source import Membership
+    from moonbox.cluster.membership import Membership
     from moonbox.durable.index import KnownRun
     from moonbox.durable.recorded import InterruptedRun, RecordedRun
     from moonbox.durable.recovery import Recoveries
@@ -511,21 +510,3 @@ class Sandbox(Closing):
                 call.close()
         self._shut_down()
         self._repls.close_records(self._close_records)
-
-
-def run(source: str, tools: Any = (), **options: Any) -> Run:
-    """Run one script; the options are those of `Repl.run` and of Sandbox.
-
-    Without tools, and with no option of Sandbox but `language`, it runs in a Sandbox that the process keeps for that
-    until it exits. Otherwise it has a Sandbox of its own, which ends with the run.
-    """
-    given: Any = {name: options.pop(name) for name in RunOptions.__annotations__ if name in options}
-    if tools == () and options.keys() <= {"language"}:
-        return _shared_sandbox(os.getpid(), options.get("language", DEFAULT_LANGUAGE)).run(source, **given)
-    with Sandbox(tools, **{"min_workers": 0, **options}) as box:
-        return box.run(source, **given)
-
-
-@cache
-def _shared_sandbox(pid: int, language: str) -> Sandbox:  # a fork of the process needs one of its own
-    return Sandbox(language=language)

@@ -21,8 +21,8 @@ from msgspec import msgpack
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from moonbox.cluster.source import Membership
-    from moonbox.cluster.wire import CallActor
+    from moonbox.cluster.membership import Membership
+    from moonbox.cluster.ray_messages import CallActor
     from moonbox.config.sections import ServeSettings
 
 _MAX_REMEMBERED = 10_000
@@ -279,7 +279,7 @@ class ClusterQuotas:
             self._cluster.ray.ask(self._request("enter", client, call))
 
     def _request(self, method: str, *arguments: str) -> CallActor:
-        from moonbox.cluster.wire import CallActor
+        from moonbox.cluster.ray_messages import CallActor
 
         name = "limits-" + "-".join(map(str, self._limits))  # front ends with the same limits count together
         return CallActor(0, f"{__name__}:{ClusterCount.__name__}", name, self._limits, method, list(arguments))
