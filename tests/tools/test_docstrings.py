@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moonbox.tools.function import read_docstring
+from moonbox.tools.docstrings import read_docstring
 
 GOOGLE = """Find things.
 

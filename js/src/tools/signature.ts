@@ -1,7 +1,7 @@
 /** A tool's schema as text for a model, at named levels of detail, as the Python package writes it. */
 
 import * as python from "#python/tools/signature.js";
-import { type_text } from "#python/schema/types.js";
+import { type_text } from "#python/schema/type_reader.js";
 import { SchemaNode } from "#python/schema/tree.js";
 import type { Tool } from "./tool.js";
 

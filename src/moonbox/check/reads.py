@@ -8,7 +8,7 @@ from moonbox.check import values as v
 from moonbox.failures import PROBES
 from moonbox.languages import program as p
 from moonbox.languages.facts import LENGTHS
-from moonbox.schema.types import type_text
+from moonbox.schema.type_reader import type_text
 from moonbox.suggest import nearest
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from moonbox.codemode.definitions import (
 )
 from moonbox.codemode.routing import ClientTools, Routes
 from moonbox.languages.registry import language
-from moonbox.schema.types import type_text
+from moonbox.schema.type_reader import type_text
 from moonbox.suggest import unknown
 from moonbox.tools.paging import paging_form
 from moonbox.tools.signature import visible

@@ -9,7 +9,7 @@ from moonbox.console.rendering import as_json
 from moonbox.durable.approvals import hint_names
 from moonbox.languages.registry import LANGUAGES
 from moonbox.schema.tree import SchemaNode
-from moonbox.schema.types import type_text
+from moonbox.schema.type_reader import type_text
 from moonbox.tools.signature import render
 
 if TYPE_CHECKING:

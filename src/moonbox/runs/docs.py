@@ -9,7 +9,7 @@ from moonbox.errors import ArgumentError
 from moonbox.languages.registry import language as language_named
 from moonbox.runs.environment import Additions
 from moonbox.schema.tree import SchemaNode
-from moonbox.schema.types import minified, type_text
+from moonbox.schema.type_reader import minified, type_text
 from moonbox.tools.signature import Signatures, first_sentence, render, visible, worth_saying
 from moonbox.wording import counted
 

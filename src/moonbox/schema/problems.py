@@ -16,7 +16,7 @@ from typing import Any
 from moonbox import compact
 from moonbox.languages.language import is_identifier
 from moonbox.schema.tree import SchemaNode, accepts, best_branch, kind_of
-from moonbox.schema.types import type_text
+from moonbox.schema.type_reader import type_text
 from moonbox.suggest import nearest, suggestion
 from moonbox.wording import counted
 

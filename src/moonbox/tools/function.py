@@ -1,4 +1,4 @@
-"""Python functions as tools: what they and their docstrings say, what the host fills in, and how they are called.
+"""Python functions as tools: what they look like, what the host fills in for them, and how they are called.
 
 Functions, methods, `functools.partial` (bound arguments vanish) and objects with `__call__` are accepted,
 synchronous and asynchronous. `*args: T` is a parameter that takes an array of T; `**kwargs: T` lets the
@@ -143,47 +143,6 @@ def injections(call: Callable[..., Any]) -> tuple[FunctionParameter, ...]:
     except (ValueError, TypeError):  # built in: it says nothing about itself, so it takes the dict and no more
         return ()
     return () if alone else tuple(item for item in inspect_function(call).parameters if item.injected is not None)
-
-
-class Docstring(Struct, frozen=True):
-    """The text before the first section, and each parameter's description."""
-
-    text: str = ""
-    parameters: dict[str, str] = {}
-
-
-def read_docstring(doc: str | None) -> Docstring:
-    """Split a docstring in Google, NumPy, Sphinx or Epydoc form into its text and its parameters."""
-    if not doc:
-        return Docstring()
-    from inspect import cleandoc
-
-    text = cleandoc(doc)
-    if "\n" not in text and text[:1] not in ":@":
-        return Docstring(text)
-    from docstring_parser import parse  # slow to load, as is `inspect`
-
-    parsed = parse(_tidy(text))
-    gap = "\n\n" if parsed.blank_after_short_description else "\n"
-    descriptions = {
-        name.strip().lstrip("*"): " ".join((item.description or "").split())
-        for item in parsed.params
-        for name in item.arg_name.split(",")
-    }
-    return Docstring(
-        gap.join(part for part in (parsed.short_description, parsed.long_description) if part), descriptions
-    )
-
-
-def _tidy(text: str) -> str:
-    """The docstring with its sloppier forms written as the parser wants them."""
-    if re.match(_LONE_HEADING, text):  # it has lost its section's indentation when it was cleaned
-        heading, _, body = text.partition("\n")
-        indented = "".join(f"    {line}" if line.strip() else line for line in body.splitlines(keepends=True))
-        text = f"\n{heading}\n{indented}"
-    text = re.sub(_EMPTY_SECTION, "", text, flags=re.MULTILINE)
-    text = re.sub(_OTHER_HEADING, "Params:", text, flags=re.MULTILINE)
-    return re.sub(_ENTRY, r"\1\2\3: ", text, flags=re.MULTILINE)
 
 
 class CallPlan(Struct, frozen=True):
@@ -371,11 +330,3 @@ def _callers_names() -> dict[str, Any]:
                 names.setdefault(name, value)
         frame = frame.f_back
     return names
-
-
-_LONE_HEADING = r"(?:Args|Arguments|Parameters|Params|Keyword Arg(?:ument)?s):[ \t]*\n"
-_OTHER_HEADING = r"^(?:Keyword Arg(?:ument)?s|Other Parameters):[ \t]*$"
-_EMPTY_SECTION = r"^[A-Z][\w ]*\n-{3,}\s*\Z"
-_ENTRY = (  # `- name: text`, `name - text` and quoted names, in place of `name: text`
-    r"^([ \t]+)(?:[-*][ \t]+)?`{0,2}(\*{0,2}\w+)`{0,2}([ \t]*\([^)\n]*\))?[ \t]*(?::(?!\w)|[ \t][-–—][ \t])[ \t]*"
-)

@@ -24,7 +24,8 @@ from moonbox.errors import UsageError
 from moonbox.languages.language import SHORT, Notation
 from moonbox.schema.facts import SENTENCE, sentences, telling
 from moonbox.schema.tree import NARRATION, SchemaNode
-from moonbox.schema.types import Reader, Template, TypeBook, bare, joined, minified, singular, type_text
+from moonbox.schema.type_reader import Reader, minified, singular, type_text
+from moonbox.schema.types import Template, TypeBook, bare, joined
 from moonbox.suggest import unknown
 from moonbox.tools.paging import paging_form
 from moonbox.tools.search import words

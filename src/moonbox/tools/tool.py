@@ -18,7 +18,8 @@ from moonbox.schema.learned import completed
 from moonbox.schema.tree import SchemaNode
 from moonbox.suggest import unknown
 from moonbox.tools.binding import Binder
-from moonbox.tools.function import CallPlan, Context, injections, inspect_function, is_async, plan_call, read_docstring
+from moonbox.tools.docstrings import read_docstring
+from moonbox.tools.function import CallPlan, Context, injections, inspect_function, is_async, plan_call
 from moonbox.tools.hints import HintOptions, Hints
 from moonbox.tools.naming import check_name
 from moonbox.tools.results import ResultSchema, convert
