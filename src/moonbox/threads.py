@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import os
 import threading
 from _queue import Empty, SimpleQueue  # without the queues of `queue`, which take longer to load
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 from weakref import WeakKeyDictionary
 
@@ -104,7 +105,7 @@ class Threads:
             reason = shortage(problem)
             if not reason:  # the interpreter is shutting down
                 raise
-            raise ToolError(f"the tool cannot be run: {reason}", code="busy", retryable=True) from None
+            raise ToolError(reason, code="busy", retryable=True) from None
 
     def _run(self, work: _Work | None) -> None:
         idle: SimpleQueue[_Work | None] = SimpleQueue()
@@ -317,9 +318,16 @@ def _settle(done: asyncio.Future[_T], results: list[_T], problem: BaseException 
 
 
 def own_thread(job: Callable[[], None]) -> None:
-    """Run the job in a new thread, which does not count among the places of a loop."""
-    context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(job,), name="moonbox-approval", daemon=True).start()
+    """Run the job in a thread of its own, which does not count among the places of a loop.
+
+    The thread is reused when the job has ended: the start of a new one keeps the loop waiting.
+    """
+    _own_threads(os.getpid()).submit(job)
+
+
+@cache
+def _own_threads(pid: int) -> Threads:  # a fork of the process has none of its threads
+    return Threads("moonbox-work")
 
 
 async def asked(function: Callable[[_A], Any], argument: _A, start: Start | None = None) -> Any:

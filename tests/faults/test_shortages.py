@@ -138,9 +138,7 @@ def test_no_threads_left(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
         run = repl.run(source)
         if "tools" in source:
             assert error_of(run).code == "busy"
-            assert error_of(run).message.startswith(
-                "the tool cannot be run: no more threads can be started; raise the limit"
-            )
+            assert error_of(run).message.startswith("no more threads can be started; raise the limit")
         else:
             assert run.value == 3
         monkeypatch.undo()

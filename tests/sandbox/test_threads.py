@@ -175,6 +175,28 @@ def test_functions_wait_for_one_of_forty_places_and_a_cancelled_one_keeps_its_pl
     asyncio.run(main())
 
 
+def test_a_thread_of_its_own_is_reused_but_not_by_a_fork_which_does_not_have_it() -> None:
+    program = """
+import asyncio, os, signal, threading, time
+from moonbox import threads
+
+def where():
+    return asyncio.run(threads.in_thread(threading.current_thread, start=threads.own_thread))
+
+first = where()
+while not threads._own_threads(os.getpid())._idle:
+    time.sleep(0.01)
+assert where() is first
+if os.fork() == 0:
+    signal.alarm(60)
+    assert where() is not first
+    os._exit(7)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == "7\n"
+
+
 def test_a_function_that_never_returns_does_not_keep_a_program_from_ending() -> None:
     program = """
 import asyncio, threading

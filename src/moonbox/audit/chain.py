@@ -45,6 +45,7 @@ class Verification:
         return {"ok": self.ok, **asdict(self)}
 
 
+_one_line = json.JSONEncoder(separators=(",", ":")).encode
 _KINDS = {
     "run": ("complete run", "complete runs"),
     "start": ("start of a run", "starts of runs"),
@@ -105,7 +106,7 @@ def prune_note(stubs: Sequence[str], runs: int) -> dict[str, Any]:
 def link(before: str, *parts: str) -> str:
     """The hash of a record of these parts that follows the one with the hash `before`."""
     # As JSON: no two lists of parts give the same bytes.
-    return digest(json.dumps([before, *parts], separators=(",", ":")).encode())
+    return digest(_one_line([before, *parts]).encode())
 
 
 def digest(data: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -57,15 +58,17 @@ class Metrics:
         reader = PrometheusMetricReader(True, scope_info_enabled=False, registry=self._registry)
         providers = MeterProvider([reader], shutdown_on_exit=False), meter_provider or metrics.get_meter_provider()
         self._watched: weakref.WeakSet[Readings] = weakref.WeakSet()
-        self._instruments: dict[str, list[Any]] = {name: [] for name in (*COUNTERS, *HISTOGRAMS)}
+        self._histograms: dict[str, list[Any]] = {name: [] for name in HISTOGRAMS}
+        self._lock = threading.Lock()
+        self._counted: dict[str, dict[tuple[str, ...], tuple[int, dict[str, str]]]] = {name: {} for name in COUNTERS}
         for meter in (provider.get_meter("moonbox", __version__) for provider in providers):
             for name, about in COUNTERS.items():
-                self._instruments[name].append(meter.create_counter(f"moonbox_{name}", description=about))
+                meter.create_observable_counter(f"moonbox_{name}", [self._total(name)], description=about)
             for name, (about, bounds) in HISTOGRAMS.items():
                 histogram = meter.create_histogram(
                     f"moonbox_{name}", description=about, explicit_bucket_boundaries_advisory=bounds
                 )
-                self._instruments[name].append(histogram)
+                self._histograms[name].append(histogram)
             for name, (label, about) in GAUGES.items():
                 meter.create_observable_gauge(f"moonbox_{name}", [self._reader(name, label)], description=about)
 
@@ -86,9 +89,10 @@ class Metrics:
             self._observe("call_duration_seconds", call.duration, tool=tool)
 
     def count(self, name: str, **labels: str) -> None:
-        """Add one to a counter."""
-        for counter in self._instruments[name]:
-            counter.add(1, labels)
+        """Add one to a counter. Its instruments read it when the metrics are collected."""
+        counted, key = self._counted[name], tuple(labels.values())
+        with self._lock:
+            counted[key] = counted.get(key, (0, labels))[0] + 1, labels
 
     def watch(self, readings: Readings) -> None:
         """Read its gauges whenever the metrics are collected, as long as it lives."""
@@ -101,8 +105,13 @@ class Metrics:
         return generate_latest(self._registry)
 
     def _observe(self, name: str, value: float, **labels: str) -> None:
-        for histogram in self._instruments[name]:
+        for histogram in self._histograms[name]:
             histogram.record(value, labels)
+
+    def _total(self, name: str) -> Any:
+        from opentelemetry.metrics import Observation
+
+        return lambda _: [Observation(total, labels) for total, labels in list(self._counted[name].values())]
 
     def _reader(self, name: str, label: str) -> Any:
         from opentelemetry.metrics import Observation

@@ -43,6 +43,7 @@ _RUN_KEYS = (
 )
 
 _SCRIPT_KEYS = ("approval", "approval_by", "approval_reason", "original_source")
+_one_line = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class CallError(Struct, frozen=True):
@@ -306,7 +307,7 @@ class Run(Struct, frozen=True):
         """One line of JSON (unless `indent` is given) that can be written as UTF-8."""
         data = self.to_dict()
         separators = (",", ":") if indent is None else None
-        text = json.dumps(data, ensure_ascii=False, indent=indent, separators=separators)
+        text = _one_line(data) if indent is None else json.dumps(data, ensure_ascii=False, indent=indent)
         try:
             text.encode()
         except UnicodeEncodeError:  # half of a surrogate pair: legal in a Python string and in JSON, not in UTF-8
