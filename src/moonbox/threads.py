@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import os
+import sys
 import threading
 from _queue import Empty, SimpleQueue  # without the queues of `queue`, which take longer to load
 from functools import cache, partial
@@ -38,6 +39,7 @@ _T = TypeVar("_T")
 _A = TypeVar("_A")
 _Ts = TypeVarTuple("_Ts")
 _IDLE_SECONDS = 10.0
+_MOST_IDLE = 8
 _CANCEL_SECONDS = 2.0
 _PLACES = 40
 """Functions of one event loop that run in threads at a time; those that `own_thread` starts do not count."""
@@ -69,10 +71,14 @@ class Signal:
 
 
 class Threads:
-    """Runs jobs in daemon threads, which are reused. A job that never returns keeps one thread."""
+    """Runs jobs in daemon threads, which are reused. A job that never returns keeps one thread.
 
-    def __init__(self, name: str = "moonbox-tool") -> None:
+    At most `most_idle` threads wait for a further job, for some seconds; the others end with theirs.
+    """
+
+    def __init__(self, name: str = "moonbox-tool", *, most_idle: int = sys.maxsize) -> None:
         self._name = name
+        self._most_idle = most_idle
         # The queues of idle threads. `pop` and `append` are atomic; None ends a thread.
         self._idle: list[SimpleQueue[_Work | None]] = []
         self._closed = False
@@ -115,11 +121,11 @@ class Threads:
             del context, job
             work = None
             self._idle.append(idle)
-            closed = self._closed and self._withdraw(idle)
+            ends = (self._closed or len(self._idle) > self._most_idle) and self._withdraw(idle)
             if done is not None:  # only now: a caller that waits for the job finds this thread idle
                 done.give()
                 del done
-            if closed:
+            if ends:
                 return
             try:
                 work = idle.get(timeout=_IDLE_SECONDS)
@@ -327,7 +333,7 @@ def own_thread(job: Callable[[], None]) -> None:
 
 @cache
 def _own_threads(pid: int) -> Threads:  # a fork of the process has none of its threads
-    return Threads("moonbox-work")
+    return Threads("moonbox-work", most_idle=_MOST_IDLE)
 
 
 async def asked(function: Callable[[_A], Any], argument: _A, start: Start | None = None) -> Any:

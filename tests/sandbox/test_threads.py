@@ -18,6 +18,7 @@ import pytest
 
 import moonbox
 from moonbox.threads import LoopThread, Signal, Threads, in_thread, own_thread, unbroken
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,6 +118,21 @@ def test_the_thread_of_a_job_is_idle_when_its_signal_comes() -> None:
     threads.close()
     thread.join(60)
     assert not thread.is_alive()
+
+
+def test_no_more_threads_wait_than_may() -> None:
+    threads, together = Threads(most_idle=2), threading.Barrier(6)
+    places: list[threading.Thread] = []
+
+    def job() -> None:
+        places.append(threading.current_thread())
+        together.wait(60)
+
+    for _ in range(5):
+        threads.submit(job)
+    together.wait(60)
+    wait_until(lambda: sum(thread.is_alive() for thread in places) <= 2)
+    threads.close()
 
 
 def test_threads_end_that_become_idle_after_the_close() -> None:
