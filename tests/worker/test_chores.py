@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -15,6 +16,7 @@ import pytest
 
 from moonbox.errors import ArgumentError, UsageError
 from moonbox.worker import chores as module
+from moonbox.worker import sources
 from moonbox.worker.chores import ChoreFailed, Chores, Grant
 from moonbox.worker.zygote import LENGTH
 from tests.waiting import wait_until
@@ -42,6 +44,33 @@ def forked(monkeypatch: pytest.MonkeyPatch) -> Iterator[Chores]:
     monkeypatch.setattr(module, "_OURS", ("tests.",))
     with Chores(INSIDE, packages=("tests",), memory=64 * MIB) as chores:
         yield chores
+
+
+def test_the_garbage_collector_may_come_in_a_request_to_the_zygote(
+    forked: Chores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended the children of dropped Chores there, which waited for the request to end."""
+    dropped: Any = Chores(INSIDE, packages=("tests",), memory=64 * MIB)
+    assert dropped.run("echo", 1) == 1
+    ((_, child),) = dropped._idle
+    serial, source = child._control.serial, child._source
+    dropped.itself = dropped  # garbage, once it is dropped
+    packed, collected = sources._packed, list[int]()
+
+    def pack_and_collect(request: Any) -> bytes:
+        collected.append(gc.collect())
+        return packed(request)
+
+    monkeypatch.setattr(sources, "_packed", pack_and_collect)
+    del dropped
+    ended = threading.Thread(target=forked.run, args=("echo", 2), kwargs={"fresh": True}, daemon=True)
+    ended.start()
+    ended.join(60)
+    assert not ended.is_alive()
+    assert collected
+    assert forked.run("echo", 3) == 3
+    with source._lock:
+        assert source._exchange(("kill", serial), ()) == ("ok", None), "the zygote has waited for it"
 
 
 @pytest.mark.parametrize("value", [None, True, 1, 2.5, "text", b"\xff", [1, [2]], {"a": {"b": None}}])

@@ -100,7 +100,7 @@ class Chores(Closing):
         self._lock = threading.Lock()
         self._idle: list[tuple[Any, ChoreChild]] = []
         self._closed = False
-        weakref.finalize(self, _end_all, self._idle)
+        weakref.finalize(self, _drop, self._idle)
 
     def begin(self) -> None:
         """Start its zygote without waiting for it: a first chore is expected soon."""
@@ -176,6 +176,9 @@ class Chores(Closing):
             child.end()
 
     def _start(self, grant: Grant) -> ChoreChild:
+        with contextlib.suppress(IndexError):  # there are no more
+            while True:
+                _end_all(_dropped.pop())
         module, arguments, packages = self._module
         alone = f"serve_alone({module!r}, {arguments!r}, {os.getpid()})"
         child = self._forked() if self._forks else ChoreChild(Pipes(_boot(packages, alone)))
@@ -204,6 +207,20 @@ class Chores(Closing):
         except (WorkerError, OSError) as problem:
             raise ChoreFailed(f"did not start: {problem}") from None
         return ChoreChild(ours, source, control)
+
+
+_dropped: list[list[tuple[Any, ChoreChild]]] = []
+"""The children of Chores that are gone and were not closed."""
+
+
+def _drop(idle: list[tuple[Any, ChoreChild]]) -> None:
+    """The garbage collector calls this at any moment, also in a request to the zygote, whose lock is held then.
+
+    The children end by themselves; the next one that is started has the zygote wait for them.
+    """
+    for _, child in idle:
+        child.hang_up()
+    _dropped.append(idle)
 
 
 def _end_all(idle: list[tuple[Any, ChoreChild]]) -> None:
@@ -326,9 +343,13 @@ class ChoreChild:
             parts += part
         return bytes(parts)
 
+    def hang_up(self) -> None:
+        """No more is asked of the process, which ends when it has nothing to do."""
+        self._channel.close()
+
     def end(self) -> str:
         """End the process, whatever it is doing; words for how it had ended before."""
-        self._channel.close()
+        self.hang_up()
         source, self._source = self._source, None
         if source is not None and self._control is not None:
             return source.kill(self._control)
