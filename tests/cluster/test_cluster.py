@@ -25,6 +25,8 @@ from moonbox.cli import main
 from moonbox.cluster import ray_process
 from moonbox.cluster.membership import Membership
 from moonbox.config.sections import ServeSettings
+from moonbox.durable import recovering
+from moonbox.durable.index import JournalFilter
 from moonbox.errors import ToolDefinitionError, WorkerError
 from moonbox.mcp.server.limits import ClusterQuotas, TooMany
 from tests.cluster import node_tool
@@ -236,6 +238,45 @@ def test_a_front_end_that_is_killed_leaves_nothing(cluster: LocalCluster) -> Non
         front_end.kill()
     wait_until(lambda: not lives(int(worker)), "its worker lives on")
     wait_until(lambda: not lives(int(ray)), "its Ray process lives on")
+
+
+CUT_OFF = """
+import sys, time
+from moonbox import Sandbox, tool
+
+@tool(hints={"idempotent": True})
+def step(n: int) -> int:
+    print(n, flush=True)
+    time.sleep(600 if n == 2 else 0)
+    return n
+
+box = Sandbox([step], cluster=sys.argv[1], journal=sys.argv[2])
+box.run("return tools.step{n = 1} + tools.step{n = 2}", labels={"case": "cut off"})
+"""
+
+
+def test_another_front_end_continues_the_runs_of_one_that_is_killed(
+    cluster: LocalCluster, postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovering, "LEASE_SECONDS", 0.5)  # so often it looks
+    made: list[int] = []
+
+    @tool(hints={"idempotent": True})
+    def step(n: int) -> int:
+        made.append(n)
+        return n
+
+    with Sandbox([step], cluster=cluster.address, journal=postgres, recover=True) as box:
+        command = [sys.executable, "-c", CUT_OFF, cluster.address, postgres]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as front_end:
+            assert front_end.stdout is not None
+            assert [front_end.stdout.readline() for _ in range(2)] == ["1\n", "2\n"]
+            (known,) = box.journal.runs(JournalFilter(labels={"case": "cut off"}))
+            assert (known.state, made) == ("running", [])
+            front_end.kill()
+        wait_until(lambda: box.journal.known(known.id).state == "ok", "it does not go on", seconds=60)
+        assert made == [2]
+        assert box.replay(known.id).value == 3
 
 
 def test_every_call_is_made_once_while_nodes_and_actors_are_killed(cluster: LocalCluster, postgres: str) -> None:
