@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from moonbox.audit.records import Call, CallError, Run, Usage
+from moonbox.audit.records import Call, CallError, Run, Try, Usage
 from moonbox.audit.reports import timeline_text
 from moonbox.wording import seconds, size, visible
 
@@ -34,6 +34,22 @@ def test_calls_are_bars_at_their_time_and_batches_overlap() -> None:
     ]
     assert max(map(len, timeline(run, 49))) <= 49
     assert timeline_text(run, 49)[4].spans[-1].style == "red"
+
+
+def test_the_tries_of_a_call_and_the_waits_between_them_are_seen() -> None:
+    tries = (Try(100.0, 0.2, "unavailable"), Try(100.4, 0.2, "unavailable"), Try(100.8, 0.2))
+    failed = CallError("rate_limited", "later")
+    calls = (
+        Call(1, "flaky", {}, started=100.0, duration=1.0, tries=tries),
+        Call(2, "fails", {}, "error", error=failed, started=100.0, duration=0.6, tries=tries[:2]),
+        Call(3, "works", {}, started=100.0, duration=0.2, tries=tries[2:]),
+    )
+    run = Run("a", "", calls=calls, started=100.0, usage=Usage(wall=1.0))
+    assert [line.rstrip() for line in timeline(run, 64)[1:]] == [
+        "1 flaky ██████░░░██████░░░█████    1.0 s ✓ 3 tries",
+        "2 fails ██████░░░█████            600 ms ✗ rate_limited, 2 tries",
+        "3 works █████                     200 ms ✓",
+    ]
 
 
 def test_every_bar_fills_its_line_whatever_the_clock_says() -> None:

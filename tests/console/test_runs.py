@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from playwright.sync_api import expect
 
 from moonbox import Limits, Run, Sandbox
-from moonbox.audit.records import Call, CallError, Usage
+from moonbox.audit.records import Call, CallError, Try, Usage
 from moonbox.audit.sinks import MemorySink
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import ScriptError
@@ -53,6 +53,9 @@ def record(number: int) -> Run:
             approval_reason="too much" if index % 3 == 1 else "",
             original_arguments={"n": 99} if index % 3 == 1 else None,
             retry_of=index - 3 if index % 3 == 2 and index > 3 else None,
+            tries=tuple(
+                Try(STARTED + number + 0.022 + at / 250, 0.002, "busy", f"try {at}") for at in range(2 * (index == 2))
+            ),
         )
         for index in range(1, 7)
     )
@@ -307,6 +310,9 @@ def test_a_run_shows_everything(visitor: Visitor, console: Console) -> None:
     expect(page.get_by_role("region", name="What the model saw")).to_contain_text("tokens spared: 6 direct calls")
     page.locator(".tl-row").nth(1).hover()
     expect(page.locator(".tl-card")).to_contain_text("unlucky: no luck")
+    expect(page.locator(".tl-card")).to_contain_text("2 tries")
+    expect(page.locator(".tl-card li")).to_have_text(["busy: try 0", "busy: try 1"])
+    expect(page.locator(".tl-row").nth(1).locator(".tl-bar.bad")).to_have_count(2)
     page.locator(".tl-row").nth(0).hover()
     expect(page.locator(".tl-card")).to_contain_text("approval: edited by bob (too much)")
     expect(page.locator(".tl-card")).to_contain_text("99")

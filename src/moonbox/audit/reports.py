@@ -6,6 +6,7 @@ import difflib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from moonbox.compact import short
@@ -66,7 +67,7 @@ _ROOM_FOR_TIME = 9
 
 
 def _bar(call: Call, start: float, per_cell: float, cells: int) -> str:
-    """Spaces, the wait for a slot or a person as ░, the time inside the tool as █."""
+    """Spaces, the wait for a slot, a person or the next try as ░, the time inside the tool as █."""
 
     def cell(moment: float) -> int:
         return min(cells, max(0, round((moment - start) / per_cell)))
@@ -76,18 +77,23 @@ def _bar(call: Call, start: float, per_cell: float, cells: int) -> str:
     left = max(cell(call.started + call.queued + call.duration), entered + 1)  # never invisible
     if call.status == "in_flight":
         left = cells
-    return " " * begun + "░" * (entered - begun) + "█" * (left - entered) + " " * (cells - left)
+    row = [*" " * begun, *"░" * (entered - begun), *"█" * (left - entered), *" " * (cells - left)]
+    for before, after in pairwise(call.tries):
+        pause = slice(max(entered, cell(before.started + before.duration)) + 1, min(left, cell(after.started)))
+        row[pause] = "░" * len(row[pause])
+    return "".join(row)
 
 
 def _status(call: Call, run: Run) -> str:
-    """The mark of a call's status, and for a call that is not ok the status in words."""
+    """The mark of a call's status, for a call that is not ok the status in words, and how often it was tried."""
     mark = _STATUSES.get(call.status, ("?", "default"))[0]
+    tries = f" {counted(len(call.tries), 'try', 'tries')}" if len(call.tries) > 1 else ""
     if call.ok:
-        return mark
+        return mark + tries
     words = call.error.code if call.error and call.status == "error" else call.status
     if call.status == "in_flight":
         words = "running" if run.running else "in doubt"
-    return f"{mark} {visible(words, keep='')[:30]}"
+    return f"{mark} {visible(words, keep='')[:30]}{tries and ',' + tries}"
 
 
 def tracebacks(run: Run) -> list[tuple[Call, str]]:

@@ -328,7 +328,8 @@ _TIMELINE = (
 
 def call_dict(call: Call) -> dict[str, Any]:
     """A call as the timeline needs it: without its arguments and result."""
-    return {name: getattr(call, name) for name in _TIMELINE}
+    tries = {"tries": [{"started": each.started, "duration": each.duration} for each in call.tries]}
+    return {name: getattr(call, name) for name in _TIMELINE} | (tries if call.tries else {})
 
 
 def parameter_order(tool: str, *sandboxes: Sandbox) -> list[str]:

@@ -51,7 +51,7 @@ export class Timeline {
     return h("div", { class: "tl-legend" }, item("wait", "waiting"), item("ask", "asking a person"), item("ok", "working"), item("bad", "not ok"));
   }
 
-  /** {started, wall, running, calls: [{index, tool, status, started, queued, duration, batch, retry_of, approval}]} */
+  /** {started, wall, running, calls: [{index, tool, status, started, queued, duration, batch, retry_of, approval, tries}]} */
   show({ run = "", started = 0, wall = 0, running = false, calls = [] }) {
     if (run !== this.run || !run) {
       this.asking.clear();
@@ -181,7 +181,7 @@ export class Timeline {
 
   row(call, { wait, work, asked }, y) {
     const kind = call.status === "in_flight" ? (this.asking.has(call.index) ? "ask" : "going") : call.status === "ok" ? "ok" : "bad";
-    const text = `${call.index}. ${call.tool}: ${this.words(call)}, ${seconds(wait[1] - wait[0])} waiting, ${seconds(work[1] - work[0])} working${call.approval ? `, approval: ${call.approval}` : ""}${call.retry_of ? `, retry of call ${call.retry_of}` : ""}`;
+    const text = `${call.index}. ${call.tool}: ${this.words(call)}, ${seconds(wait[1] - wait[0])} waiting, ${seconds(work[1] - work[0])} working${call.approval ? `, approval: ${call.approval}` : ""}${call.retry_of ? `, retry of call ${call.retry_of}` : ""}${call.tries?.length > 1 ? `, ${call.tries.length} tries` : ""}`;
     const open = () => this.open(call);
     const place = ([from, to]) => ({ x: percent(this.axis.at(from)), width: percent(this.axis.at(to) - this.axis.at(from)) });
     const least = kind === "ask" ? null : s("rect", { class: `tl-least ${kind}`, x: percent(this.axis.at(work[0])), width: 3, y: y + 5, height: ROW - 10, rx: 1 });
@@ -190,9 +190,15 @@ export class Timeline {
       { class: this.state("tl-row", call), tabindex: "-1", role: "button", "aria-label": text, "data-index": call.index, onMouseenter: open, onFocus: open, onClick: () => this.choose(call) },
       s("rect", { class: "tl-hit", x: 0, y, width: "100%", height: ROW }),
       wait[1] > wait[0] ? s("rect", { class: `tl-bar ${asked ? "ask" : "wait"}`, ...place(wait), y: y + 8, height: ROW - 16 }) : null,
-      work[1] > work[0] ? s("rect", { class: `tl-bar ${kind}`, ...place(work), y: y + 5, height: ROW - 10, rx: 2 }) : null,
+      ...this.work(call, work).map((part, at, { length }) => s("rect", { class: `tl-bar ${at + 1 < length ? "bad" : kind}`, ...place(part), y: y + 5, height: ROW - 10, rx: 2 })),
       least,
     );
+  }
+
+  /** The stretches of time inside the tool: those of its tries where there were several. */
+  work({ tries = [] }, [from, to]) {
+    if (tries.length > 1) return tries.map(({ started, duration }) => [started, started + duration]);
+    return to > from ? [[from, to]] : [];
   }
 
   choose(call) {
@@ -273,6 +279,7 @@ export class Timeline {
       `${seconds(call.duration)} working`,
       call.approval && `approval: ${call.approval}${call.approval_by ? ` by ${call.approval_by}` : ""}${call.approval_reason ? ` (${call.approval_reason})` : ""}`,
       call.retry_of && `retry of call ${call.retry_of}`,
+      call.tries?.length > 1 && `${call.tries.length} tries`,
       `batch ${call.batch}`,
     ].filter(Boolean);
     const error = whole.error ? h("p", { class: "bad-text" }, `${whole.error.code}: ${whole.error.message}`) : null;
@@ -282,6 +289,7 @@ export class Timeline {
       "arguments" in whole && argumentsTree(whole),
       whole.original_arguments != null && argumentsTree({ ...whole, arguments: whole.original_arguments }, "before the edit"),
       error,
+      whole.tries?.length > 1 && h("ol", { class: "dim" }, ...whole.tries.map(({ code, message }) => h("li", {}, code ? `${code}: ${message}` : "ok"))),
       whole.status === "ok" && "result" in whole && tree(whole.result, "result", false),
       whole.note,
     ];
