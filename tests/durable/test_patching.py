@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import Answer, Sandbox, tool
+from moonbox import Answer, Pause, Sandbox, tool
 from moonbox.durable.index import JournalFilter
 from moonbox.errors import Diverged, UsageError
 
@@ -105,13 +105,33 @@ def test_what_cannot_be_corrected(box: Sandbox, failed: Run) -> None:
     with box.repl() as repl:
         first = repl.run("x = nil + 1")
         repl.run("y = 2").unwrap()
-        with pytest.raises(UsageError, match="in use by"):
+        with pytest.raises(UsageError, match="later runs of its Repl have used what it did"):
             box.patch(first.id, "x = 1")
-    with pytest.raises(UsageError, match="later runs of its Repl have used what it did"):
-        box.patch(first.id, "x = 1")
+        assert repl.run("return y").value == 2
 
 
-def test_a_repl_goes_on_with_the_correction(box: Sandbox) -> None:
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_an_open_repl_goes_on_with_the_correction(box: Sandbox, bank: Bank, mode: str) -> None:
+    with box.repl() as repl:
+        repl.run("x = 1").unwrap()
+        run = repl.run(f"y = x {WRONG}")
+        right = f"y = x + 1 {RIGHT}"
+        assert (box.patch(run.id, right) if mode == "sync" else asyncio.run(box.apatch(run.id, right))).value == 18
+        assert repl.run("return x, y").values == (1, 2)
+        assert bank.paid == [5, 6, 7]
+
+
+def test_an_open_repl_that_is_in_use_is_not_corrected(box: Sandbox) -> None:
+    with box.repl() as repl:
+        failed = repl.run("x = nil + 1")
+        pause = repl.start("return tools.pay{cents = 1}")
+        assert isinstance(pause, Pause)
+        with pytest.raises(UsageError, match="in use by"):
+            box.patch(failed.id, "x = 1")
+        assert pause.cancel().error is not None
+
+
+def test_a_closed_repl_goes_on_with_the_correction(box: Sandbox) -> None:
     repl = box.repl()
     repl.run("x = 1").unwrap()
     run = repl.run("y = x + nothing")

@@ -59,12 +59,14 @@ R = TypeVar("R", bound=LiveRepl)
 class Recoveries(Generic[R]):
     """Makes Repls and runs of one journal live again, in one Sandbox.
 
-    Each method takes `make`, which makes a Repl with the id that it is given.
+    Each method takes `make`, which makes a Repl with the id that it is given. `let_go` has a living Repl of the Sandbox
+    with that id give its journal up until its next run, if it is idle.
     """
 
-    def __init__(self, journal: Journal, settings: Settings) -> None:
+    def __init__(self, journal: Journal, settings: Settings, let_go: Callable[[str], object]) -> None:
         self.journal = journal
         self.settings = settings
+        self._let_go = let_go
 
     def restore(self, repl_id: str, make: Callable[[str], R], *, abandon: bool) -> R:
         """A Repl with its globals."""
@@ -112,7 +114,7 @@ class Recoveries(Generic[R]):
 
     def resuming(self, run_id: str, in_flight: Any, make: Callable[[str], R]) -> Continuation[R]:
         """A run that a crash cut off; where it has ended, its record again."""
-        return Continuation(lambda: self._recovery_of(run_id, make), lambda found: found.find(run_id, in_flight))
+        return Continuation(lambda: self._look_at(run_id, make), lambda found: found.find(run_id, in_flight))
 
     def going_on(self, held: Held, run_id: str, given: Decisions, make: Callable[[str], R]) -> Continuation[R]:
         """A run of a Repl that this process holds, with these answers to calls that have none."""
@@ -133,7 +135,7 @@ class Recoveries(Generic[R]):
         if not isinstance(source, str):
             raise not_a_script(source)
         return Continuation(
-            lambda: Recovery(self, self.journal.known(run_id).repl, make),
+            lambda: self._recovery_of(run_id, make),
             lambda found: found.patched(run_id, source, in_flight, answer or {}, skip),
         )
 
@@ -154,11 +156,17 @@ class Recoveries(Generic[R]):
         return step, tuple(answers.differences(step))
 
     def _recovery_of(self, run_id: str, make: Callable[[str], R]) -> Recovery[R]:
-        """Of the Repl of a run. Where the run has ended and a process still uses the Repl, of a copy of it."""
+        """Of the Repl of a run, which an idle Repl of this Sandbox gives up until its own next run."""
+        repl_id = self.journal.known(run_id).repl
+        self._let_go(repl_id)
+        return Recovery(self, repl_id, make)
+
+    def _look_at(self, run_id: str, make: Callable[[str], R]) -> Recovery[R]:
+        """The same. Where the run has ended and its Repl is in use, of a copy of it."""
         known = self.journal.known(run_id)
         if known.has_ended and known.in_use:
             return Recovery(self, known.repl, make, self.copy(known.repl), passing=True)
-        return Recovery(self, known.repl, make)
+        return self._recovery_of(run_id, make)
 
     def check_language(self, repl_id: str, environment: Environment | None) -> None:
         """Raise UsageError where the Repl runs another language."""

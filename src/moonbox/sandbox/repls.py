@@ -103,6 +103,12 @@ class Repls:
                 waits = self._pool.counts().waiting > 0 and not self._pool.closed
                 self._is_sharing = waits and (self._can_sleep or bool(self.dropped))
 
+    def let_go(self, repl_id: str) -> None:
+        """Have the Repl of that id give its journal up until its next run, if it is idle."""
+        for repl in self.living():
+            if repl.id == repl_id:
+                repl.sleep()
+
     def put_to_sleep(self, idle_seconds: float) -> None:
         """Start a thread that does it for those which have been idle for so long."""
         threading.Thread(target=self._watch, args=(idle_seconds,), name="moonbox-sleep", daemon=True).start()

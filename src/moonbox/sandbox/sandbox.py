@@ -126,7 +126,7 @@ class Sandbox(Closing):
         if journal is not None:
             from moonbox.durable.recovery import Recoveries
 
-            self._recoveries = Recoveries(journal, settings)
+            self._recoveries = Recoveries(journal, settings, self._repls.let_go)
         # Also without a call of `close`: at exit, while threads still run, which is before __del__ would be called.
         # Not given what holds callbacks: they may hold the Sandbox, which would then live for ever.
         self._close_records = weakref.finalize(self, close_parts, services.pid, services.records.sink, journal)
