@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import secrets
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, closing
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from msgspec import msgpack
-
-from moonbox.audit.records import Run
 from moonbox.durable.journaling import ReplJournal
 from moonbox.durable.recorded import InterruptedRun, RecordedRun, decide, decided_reply, read_runs, refuse_interrupted
 from moonbox.durable.records import Begin, End, Environment, Patched, Record, Reset
 from moonbox.errors import UsageError
-from moonbox.limits import Limits
-from moonbox.runs.decisions import Answer, ToolCall
 from moonbox.runs.runner import not_a_script
 from moonbox.threads import unbroken
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
+    from moonbox.audit.records import Run
     from moonbox.durable.history import ReplHistory
     from moonbox.durable.leases import Held
     from moonbox.durable.recorded import Decisions
@@ -32,7 +27,6 @@ if TYPE_CHECKING:
     from moonbox.runs.settings import Settings
     from moonbox.tools.toolbox import Toolbox
 
-_encode = msgpack.Encoder().encode
 _ALL = 1 << 62
 
 
@@ -47,8 +41,6 @@ class LiveRepl(Protocol):
     def additions(self) -> Additions: ...
     @property
     def history(self) -> ReplHistory: ...
-    @property
-    def start(self) -> Callable[..., Any]: ...
     def check(self, source: str) -> tuple[Finding, ...]: ...
     def close(self) -> None: ...
 
@@ -138,22 +130,6 @@ class Recoveries(Generic[R]):
             lambda: self._recovery_of(run_id, make),
             lambda found: found.patched(run_id, source, in_flight, answer or {}, skip),
         )
-
-    def replay(self, run_id: str, source: str, make: Callable[[str], R]) -> tuple[Run, tuple[str, ...]]:
-        """Run another script in place of a recorded run: the Run, and in words how it differs from the recorded one."""
-        repl_id, before, records = run_records(self.journal, run_id)
-        (recorded,) = read_runs([records])
-        repl = self.fork(repl_id, len(before), make)
-        try:
-            answers = _RecordedAnswers(recorded)
-            begin = recorded.begin
-            step = repl.start(source, limits=Limits(**begin.limits), inputs=dict(begin.inputs))
-            while not isinstance(step, Run):
-                step = step.resume([answers(call) for call in step.calls])
-        finally:
-            repl.close()
-            self.journal.delete([repl.id])
-        return step, tuple(answers.differences(step))
 
     def _recovery_of(self, run_id: str, make: Callable[[str], R]) -> Recovery[R]:
         """Of the Repl of a run, which an idle Repl of this Sandbox gives up until its own next run."""
@@ -327,41 +303,3 @@ def run_records(journal: Journal, run_id: str) -> tuple[str, list[list[Record]],
 
 def _is_of(record: Record, run_id: str) -> bool:
     return not isinstance(record, Reset) and not (isinstance(record, Begin | End) and record.run != run_id)
-
-
-class _RecordedAnswers:
-    """The answers of a recorded run, for calls with the same tool and arguments."""
-
-    def __init__(self, recorded: RecordedRun) -> None:
-        self._end = recorded.end
-        self._left: dict[tuple[str, bytes], list[Answer]] = {}
-        for group in recorded.answers:
-            for reply in group.replies:
-                if reply.status:
-                    self._left.setdefault((reply.tool, _encode(reply.arguments)), []).append(_answer(reply))
-        self._new: list[str] = []
-
-    def __call__(self, call: ToolCall) -> Answer:
-        known = self._left.get((call.tool, _encode(call.arguments)))
-        if known:
-            return known.pop(0)
-        self._new.append(call.tool)
-        return Answer.error(f"the record has no answer to this call of {call.tool}", code="not_recorded")
-
-    def differences(self, run: Run) -> list[str]:
-        """In words."""
-        left = Counter(tool for (tool, _), rest in self._left.items() for _ in rest)
-        said = [(f"it called {tool}, which is not in the record", count) for tool, count in Counter(self._new).items()]
-        said += [(f"it did not call {tool} as recorded", count) for tool, count in left.items()]
-        lines = [line if count == 1 else f"{line} ({count} times)" for line, count in said]
-        before, now = "" if self._end is None else self._end.outcome, "ok" if run.error is None else run.error.kind
-        if before and before != now:
-            lines.append(f"recorded: {before}; now: {now}")
-        return lines
-
-
-def _answer(reply: Any) -> Answer:
-    if reply.error is None:
-        return Answer.value(msgpack.decode(reply.data))
-    failed = reply.error
-    return Answer.error(failed.message, code=failed.code, retryable=failed.retryable, data=failed.data)

@@ -7,6 +7,7 @@ and not written. A fork that is not dry is a new run, in a new Repl of the journ
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
@@ -17,13 +18,14 @@ from msgspec.structs import asdict, replace
 
 from moonbox.durable.journaling import ReplJournal
 from moonbox.durable.leases import Held
-from moonbox.durable.recorded import result_of
+from moonbox.durable.recorded import read_runs, result_of
 from moonbox.durable.records import Answers, Begin, CallsAsked, End, Record, RecordedReply
 from moonbox.durable.recovery import LiveRepl, Recoveries, run_records
-from moonbox.errors import Diverged, UsageError
+from moonbox.errors import Diverged, ToolError, UsageError
 from moonbox.runs.call_entry import tool_error
 from moonbox.runs.decisions import Answer
 from moonbox.runs.held_worker import SeenFrame, inspect
+from moonbox.runs.runner import not_a_script
 from moonbox.threads import unbroken
 from moonbox.values import Packed
 from moonbox.wording import counted
@@ -218,16 +220,32 @@ class Walks(Generic[R]):
         later = {key: [*replies] for key, replies in moment.later.items()}
         with self._walking(moment, decisions) as (forward, link, execution, events):
             while (run := forward()) is None:
-                known = ((entry, later.get(_key(entry.target, entry.given))) for entry in execution.starting)
-                replies = {entry: left.pop(0) if left else None for entry, left in known}
+                replies = _known(execution, later)
                 if None in replies.values():
                     return self._view(_stopped(moment, later, execution, replies, events), link, execution)
-                execution.starting.clear()
-                for entry, reply in replies.items():
-                    assert reply is not None
-                    entry.recall(reply)
-                    execution.answer(entry, *_result(reply))
+                _give(execution, replies)
             return run
+
+    def with_script(self, run_id: str, source: str) -> tuple[Run, tuple[str, ...]]:
+        """Run another script in place of the recorded one: the Run, and in words how it differs from the record.
+
+        Calls that the record does not answer fail.
+        """
+        if not isinstance(source, str):
+            raise not_a_script(source)
+        repl_id, before, records = run_records(self._recoveries.journal, run_id)
+        (recorded,) = read_runs([records])
+        later, new = _answers([*recorded.calls, *recorded.answers]), Counter[str]()
+        begin: Record = replace(recorded.begin, source=source)
+        moment = Moment(
+            run_id=run_id, repl_id=repl_id, before=before, records=[begin], waiting={}, later={}, at=0, total=0
+        )
+        with self._walking(moment, {}) as (forward, _, execution, _):
+            while (run := forward()) is None:
+                replies = _known(execution, later)
+                new.update(entry.tool for entry, reply in replies.items() if reply is None)
+                _give(execution, replies)
+        return run, tuple(_differences(run, recorded.end, new, later))
 
     def go_on(self, moment: Moment, decisions: Decisions) -> Run:
         """Run on in a new Repl of the journal, with these answers and then live."""
@@ -362,6 +380,35 @@ def _stopped(
     )
 
 
+def _known(execution: Execution, later: Known) -> dict[CallEntry, RecordedReply | None]:
+    """The recorded answers of the calls that the script waits for, which are taken from the later ones."""
+    found = ((entry, later.get(_key(entry.target, entry.given))) for entry in execution.starting)
+    return {entry: left.pop(0) if left else None for entry, left in found}
+
+
+def _give(execution: Execution, replies: Mapping[CallEntry, RecordedReply | None]) -> None:
+    """Answer the calls that the script waits for; those without an answer fail."""
+    execution.starting.clear()
+    for entry, reply in replies.items():
+        if reply is not None:
+            entry.recall(reply)
+            execution.answer(entry, *_result(reply))
+        else:
+            message = f"the record has no answer to this call of {entry.tool}"
+            execution.answer(entry, "error", None, ToolError(message, code="not_recorded", tool=entry.tool))
+
+
+def _differences(run: Run, end: End | None, new: Counter[str], left: Known) -> Iterator[str]:
+    """How a run differs from the record: calls that the record does not have, and those that only the record has."""
+    gone = Counter(reply.tool for replies in left.values() for reply in replies)
+    said = [(f"it called {tool}, which is not in the record", count) for tool, count in new.items()]
+    said += [(f"it did not call {tool} as recorded", count) for tool, count in gone.items()]
+    yield from (line if count == 1 else f"{line} ({count} times)" for line, count in said)
+    now = "ok" if run.error is None else run.error.kind
+    if end is not None and end.outcome != now:
+        yield f"recorded: {end.outcome}; now: {now}"
+
+
 def _answers(records: Iterable[Record]) -> Known:
     """The recorded answers to calls that these records ask for."""
     asked: dict[int, bytes] = {}
@@ -377,7 +424,7 @@ def _answers(records: Iterable[Record]) -> Known:
 
 
 def _key(target: str, arguments: list[Any]) -> bytes:
-    return msgpack.encode([target, arguments])
+    return msgpack.encode([target, arguments], order="deterministic")
 
 
 def _result(reply: RecordedReply) -> CallResult:

@@ -436,14 +436,15 @@ class Sandbox(Closing):
         found, and its calls get the recorded answers of calls with the same tool and arguments; others fail with
         `not_recorded`.
         """
+        from moonbox.durable.views import Walks
+
         recoveries = self._recorded()
         look = self._maker({"before_write": lambda run: None})
+        walks = Walks(recoveries, look, self._maker({}))
         if until is not None:
-            from moonbox.durable.views import Walks
-
-            return Walks(recoveries, look, self._maker({})).view(run_id, until)
+            return walks.view(run_id, until)
         if source is not None:
-            return recoveries.replay(run_id, source, look)
+            return walks.with_script(run_id, source)
         if not recoveries.journal.known(run_id).has_ended:  # beyond the end of its record, it would call tools
             raise UsageError(f"run {run_id!r} has not ended; resume({run_id!r}) continues a run that was cut off")
         return recoveries.resuming(run_id, None, look).run()
