@@ -246,10 +246,11 @@ def test_a_failed_run_is_found_corrected_and_undone(moonbox: Moonbox, tmp_path: 
     done = moonbox("patch", found["id"], "other.lua", *tools, "--skip", "1")
     assert (done.returncode, done.stdout) == (0, "6\n")
     plan = 'call 1: pay  →  undo_pay {"id": 6}\n'
+    plan += 'a call that a correction has left out: pay  →  undo_pay {"id": 5}\n'
     refused = moonbox("undo", found["id"], *tools)
     assert refused.returncode == 2 and refused.stderr.startswith(plan)
     undone = moonbox("undo", found["id"], *tools, "--yes")
-    assert (undone.stderr, undone.stdout.splitlines()[-1]) == (plan, "1 call taken back, 0 left")
+    assert (undone.stderr, undone.stdout.splitlines()[-1]) == (plan, "2 calls taken back, 0 left")
     assert "  ok, undone  return tools.pay" in moonbox("runs", "--journal", "j.db").stdout
 
 

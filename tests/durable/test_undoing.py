@@ -106,6 +106,18 @@ def test_it_stops_at_the_first_failure_and_goes_on_there(box: Sandbox, bank: Ban
     assert bank.made == ["refund p7 7", "refund p6 6", "refund p5 5"]
 
 
+def test_what_a_correction_leaves_out_or_answers_otherwise_was_made_and_is_taken_back(box: Sandbox, bank: Bank) -> None:
+    run = box.run("for cents = 5, 8 do tools.pay{cents = cents} end error('missing')")
+    shorter = "for cents = 6, 8, 2 do tools.pay{cents = cents} end "
+    assert not box.patch(run.id, "tools.pay{cents = 5} " + shorter + "error('again')", skip=[3]).ok
+    corrected = box.patch(run.id, shorter + "return tools.pay{cents = 9}", skip=[1], answer={3: {"id": "elsewhere"}})
+    assert (len(corrected.calls), corrected.calls[1].result) == (3, {"id": "elsewhere"})
+    plan = [(step.call, step.given["id"]) for step in box.undo_plan(run.id)]
+    assert plan == [(3, "p9"), (2, "p8"), (0, "p7"), (1, "p6"), (0, "p5")]
+    assert box.undo(run.id).left == ()
+    assert (bank.accounts, box.journal.known(run.id).undone) == ({}, "yes")
+
+
 def test_a_tool_is_named_as_the_undo_of_another(tmp_path: Path) -> None:
     opened: list[int] = []
 

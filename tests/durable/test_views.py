@@ -257,6 +257,23 @@ parallel(jobs)
     assert [frame.line for frame in shown[0].frames] == [4, 8]
 
 
+def test_a_corrected_run_is_seen_with_its_corrected_script(box: Sandbox, shop: Shop) -> None:
+    run = box.run(
+        "local a = tools.price{item = 'tea'} tools.price{item = 'no'} local c = tools.price{item = 'milk'} error()"
+    )
+    source = (
+        "local a = tools.price{item = 'tea'} local c = tools.price{item = 'milk'} return tools.price{item = 'x'} + c"
+    )
+    assert box.patch(run.id, source, skip=[2]).value == 5
+    shown = [box.replay(run.id, until=at) for at in (1, 2, 3)]
+    assert [view.call.arguments["item"] for view in shown] == ["tea", "milk", "x"]
+    assert {(view.source, view.total) for view in shown} == {(source, 3)}
+    assert shown[2].locals == {"a": 3, "c": 4}
+    assert shown[1].fork({2: 10}, dry=True).unwrap() == 11  # type: ignore[union-attr]  # it ends
+    assert box.replay(run.id, source + " + 1")[0].value == 6
+    assert shop.made == ["tea", "no", "milk", "x"]
+
+
 def test_coroutines_and_captured_variables_are_seen(box: Sandbox) -> None:
     source = """
 local outer = 'o'

@@ -173,7 +173,8 @@ def undo(
         possible = [step for step in plan if step.undo]
         for step in plan:
             what = f"{step.undo} {json.dumps(step.given)}" if step.undo else f"cannot be taken back: {step.why_not}"
-            typer.echo(visible(f"call {step.call}: {step.tool}  →  {what}", keep=""), err=True)
+            which = f"call {step.call}" if step.call else "a call that a correction has left out"
+            typer.echo(visible(f"{which}: {step.tool}  →  {what}", keep=""), err=True)
         if not possible:
             typer.echo("nothing can be taken back", err=True)
             return

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -15,6 +16,7 @@ from moonbox.durable.records import (
     Begin,
     CallsAsked,
     End,
+    Environment,
     Medium,
     Patched,
     Record,
@@ -70,6 +72,8 @@ class RecordedRun:
 
     def __init__(self, begin: Begin) -> None:
         self.begin = begin
+        self.records: list[Record] = [begin]
+        """What has happened, as if the latest script had been there from the start."""
         self.calls: list[CallsAsked] = []
         self.answers: list[Answers] = []
         self.approved: set[int] = set()
@@ -81,10 +85,16 @@ class RecordedRun:
         self.end: End | None = None
         self.is_cut = False
         """It is looked at: the record has more than this, and nothing of it is kept anywhere."""
+        self.left_out: list[tuple[int, PendingCall, RecordedReply | None]] = []
+        """Calls that were made and that a correction leaves out: the number of what follows, the call, its answer."""
+        self.replaced: dict[int, RecordedReply] = {}
+        """What tools had answered where a correction has other answers, by the numbers of the calls."""
         self.unwritten: Patched | None = None
         """A correction of the script that is written when the corrected one has repeated the record."""
 
     def add(self, record: Record) -> None:
+        """Take down what happened next."""
+        self.records.append(record)
         if isinstance(record, CallsAsked):
             self.calls.append(record)
         elif isinstance(record, Answers):
@@ -94,8 +104,6 @@ class RecordedRun:
             self.script = record.script or self.script
             if record.allowance is not None:
                 self.allowances.append(record.allowance)
-        elif isinstance(record, Patched):
-            self.patch(record)
         elif isinstance(record, Slept):
             self.slept[record.call] = record.until
         elif isinstance(record, Medium):
@@ -103,30 +111,45 @@ class RecordedRun:
         elif isinstance(record, End) and record.run == self.begin.run:
             self.end = record
 
-    def patch(self, patched: Patched) -> None:
-        """The run goes on with another script. Calls after a skipped one have lower numbers in it."""
+    def corrected(self, patched: Patched) -> RecordedRun:
+        """The run with another script. Calls after a skipped one have lower numbers in it."""
         skipped = {*patched.skipped}
+        given = {reply.call: reply for reply in patched.replies if reply.call not in skipped}
 
         def number(call: int) -> int:
             return call - sum(each < call for each in skipped)
 
-        replies = {reply.call: reply for group in self.answers for reply in group.replies}
-        replies |= {reply.call: reply for reply in patched.replies}
-        answered = [[replies.pop(each.call) for each in group.replies] for group in self.answers]
-        kept = [
-            [replace(each, call=number(each.call)) for each in group if each.call not in skipped] for group in answered
-        ]
-        kept += [[replace(each, call=number(each.call)) for each in replies.values()]] * bool(replies)
-        self.answers = [Answers(replies=group) for group in kept if group]
-        groups = [[item for item in group.calls if item[0] not in skipped] for group in self.calls]
-        self.calls = [
-            CallsAsked(calls=[(number(call), *rest) for call, *rest in group])  # type: ignore[misc]
-            for group in groups
-            if group
-        ]
-        self.approved = {number(call) for call in self.approved - skipped}
-        self.slept = {number(call): until for call, until in self.slept.items() if call not in skipped}
-        self.begin, self.end = replace(self.begin, source=patched.source), None
+        found = RecordedRun(replace(self.begin, source=patched.source))
+        found._keep_effects(self, skipped, given.keys(), number)
+        for record in self.records:
+            if isinstance(record, CallsAsked):
+                calls = [(number(call), *rest) for call, *rest in record.calls if call not in skipped]
+                if calls:
+                    found.add(CallsAsked(calls=calls))  # type: ignore[arg-type]  # the rest is what it was
+            elif isinstance(record, Answers):
+                kept = [given.pop(each.call, each) for each in record.replies if each.call not in skipped]
+                if kept:
+                    found.add(Answers(replies=[replace(each, call=number(each.call)) for each in kept]))
+            elif isinstance(record, Slept | Approved):
+                if record.call not in skipped:
+                    found.add(replace(record, call=number(record.call)))
+            elif not isinstance(record, Begin | End):
+                found.add(record)
+        if given:
+            found.add(Answers(replies=[replace(each, call=number(each.call)) for each in given.values()]))
+        return found
+
+    def _keep_effects(
+        self, before: RecordedRun, skipped: Collection[int], given: Collection[int], number: Callable[[int], int]
+    ) -> None:
+        """Keep what the calls of the run before its correction have done, although the record says otherwise now."""
+        replies = {reply.call: reply for group in before.answers for reply in group.replies} | before.replaced
+        calls = {call.call: call for call in before.every_call()}
+        gone = [(at, 0, call, reply) for at, call, reply in before.left_out]
+        gone += [(at, 1, calls[at], replies.get(at)) for at in skipped]
+        self.left_out = [(number(at), call, reply) for at, _, call, reply in sorted(gone, key=itemgetter(0, 1))]
+        changed = {*before.replaced, *(at for at in given if at in replies and replies[at].status == "ok")}
+        self.replaced = {number(at): replies[at] for at in changed - {*skipped}}
 
     def numbers(self, additions: Additions) -> list[int]:
         """The worker's numbers of its calls, in the order in which the Run counts them from 1."""
@@ -194,7 +217,9 @@ def read_runs(events: Iterable[list[Record]], *, resets: bool = True) -> list[Re
                 if runs and runs[-1].end is None:  # what is written now would be taken for the later run's
                     runs[-1].leave_out()
                 runs.append(RecordedRun(record))
-            elif runs:
+            elif runs and isinstance(record, Patched):
+                runs[-1] = runs[-1].corrected(record)
+            elif runs and not isinstance(record, Environment):
                 runs[-1].add(record)
     return runs
 

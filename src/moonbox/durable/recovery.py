@@ -256,8 +256,9 @@ class Recovery(Generic[R]):
         if recorded.end is not None and recorded.end.outcome == "ok":
             raise UsageError(f"run {run_id!r} has ended well; there is nothing to correct")
         self._repl = repl = self._make(self._journal.held.repl)
-        recorded.unwritten = patch = _correction(recorded, repl.additions, source, answer, skip)
-        recorded.patch(patch)
+        patch = _correction(recorded, repl.additions, source, answer, skip)
+        recorded = recorded.corrected(patch)
+        recorded.unwritten = patch
         decisions = decide(recorded.pending(repl.toolbox, repl.additions), in_flight)
         repl.history.restore(self._journal, self._runs[:place])
         wrong = [finding for finding in repl.check(source) if finding.severity == "error"]
@@ -286,8 +287,8 @@ def _correction(
     return Patched(run=recorded.begin.run, source=source, skipped=skipped, replies=replies)
 
 
-def run_records(journal: Journal, run_id: str) -> tuple[str, list[list[Record]], list[Record]]:
-    """The Repl of a run, the events before it, and its own records."""
+def find_recorded(journal: Journal, run_id: str) -> tuple[str, list[list[Record]], RecordedRun]:
+    """The Repl of a run, the events before it, and the run, whose records begin with what it was the first to find."""
     repl_id = journal.known(run_id).repl
     events = journal.read(repl_id)
     begins = (
@@ -298,7 +299,9 @@ def run_records(journal: Journal, run_id: str) -> tuple[str, list[list[Record]],
     if (place := next(begins, None)) is None:
         raise UsageError(f"the record of run {run_id!r} is no longer in the journal: its Repl was compacted")
     rest = (record for event in events[place:] for record in event)
-    return repl_id, events[:place], [*takewhile(lambda record: _is_of(record, run_id), rest)]
+    (recorded,) = read_runs([[*takewhile(lambda record: _is_of(record, run_id), rest)]])
+    recorded.records[:0] = [record for record in events[place] if isinstance(record, Environment)]
+    return repl_id, events[:place], recorded
 
 
 def _is_of(record: Record, run_id: str) -> bool:

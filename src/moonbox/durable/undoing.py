@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, msgpack
 
 from moonbox.durable.recorded import read_runs
-from moonbox.durable.recovery import run_records
+from moonbox.durable.recovery import find_recorded
 from moonbox.errors import UsageError
 from moonbox.tools.tool import Tool
 
@@ -28,7 +29,7 @@ class UndoStep(Struct, frozen=True, kw_only=True):
     """One call of a run, and how it is taken back."""
 
     call: int
-    """Its number in the Run."""
+    """Its number in the Run; 0 for one that was made and that a correction has left out."""
     tool: str
     arguments: Any
     undo: str = ""
@@ -63,13 +64,15 @@ class Undoing:
             raise UsageError(f"run {run_id!r} has not ended ({known.state}): what it goes on to do would not be undone")
         self.tools: dict[str, Tool] = {}
         """The tools that take calls back, under names of their own."""
-        (recorded,) = read_runs([run_records(journal, run_id)[2]])
+        _, _, recorded = find_recorded(journal, run_id)
         replies = {reply.call: reply for group in recorded.answers for reply in group.replies if reply.status}
+        replies |= recorded.replaced
         asked = [call for call in recorded.every_call() if call.call in replies or call.tool in toolbox]
-        steps = [
-            self._step(at, call.tool, call.arguments, replies.get(call.call)) for at, call in enumerate(asked, start=1)
-        ]
-        self.plan: tuple[UndoStep, ...] = tuple(step for step in reversed(steps) if step is not None)
+        made = [(call.call, at, call, replies.get(call.call)) for at, call in enumerate(asked, start=1)]
+        made += [(number, 0, call, reply) for number, call, reply in reversed(recorded.left_out)]
+        made.sort(key=itemgetter(0), reverse=True)
+        steps = [self._step(at, call.tool, call.arguments, reply) for _, at, call, reply in made]
+        self.plan: tuple[UndoStep, ...] = tuple(step for step in steps if step is not None)
         """The calls that have changed something, the latest first."""
 
     @property

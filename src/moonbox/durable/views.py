@@ -18,9 +18,9 @@ from msgspec.structs import asdict, replace
 
 from moonbox.durable.journaling import ReplJournal
 from moonbox.durable.leases import Held
-from moonbox.durable.recorded import read_runs, result_of
+from moonbox.durable.recorded import result_of
 from moonbox.durable.records import Answers, Begin, CallsAsked, End, Record, RecordedReply
-from moonbox.durable.recovery import LiveRepl, Recoveries, run_records
+from moonbox.durable.recovery import LiveRepl, Recoveries, find_recorded
 from moonbox.errors import Diverged, ToolError, UsageError
 from moonbox.runs.call_entry import tool_error
 from moonbox.runs.decisions import Answer
@@ -233,8 +233,7 @@ class Walks(Generic[R]):
         """
         if not isinstance(source, str):
             raise not_a_script(source)
-        repl_id, before, records = run_records(self._recoveries.journal, run_id)
-        (recorded,) = read_runs([records])
+        repl_id, before, recorded = find_recorded(self._recoveries.journal, run_id)
         later, new = _answers([*recorded.calls, *recorded.answers]), Counter[str]()
         begin: Record = replace(recorded.begin, source=source)
         moment = Moment(
@@ -329,15 +328,15 @@ class Walks(Generic[R]):
 
     def _moment(self, run_id: str, until: int) -> Moment:
         """When the run asks for its call number `until`."""
-        repl_id, before, records = run_records(self._recoveries.journal, run_id)
+        repl_id, before, recorded = find_recorded(self._recoveries.journal, run_id)
+        records = recorded.records
         additions = self._recoveries.settings.additions
         asked: list[tuple[int, int]] = []  # of each call: its place among the records, and the worker's number
         for place, record in enumerate(records):
             if isinstance(record, CallsAsked):
                 asked += [(place, item[0]) for item in record.calls if not additions.is_question(item[1])]
         if until > len(asked):
-            has_ended = any(isinstance(record, End) for record in records)
-            why = "" if has_ended else "; it was cut off, and its record ends there"
+            why = "" if recorded.end is not None else "; it was cut off, and its record ends there"
             raise UsageError(f"run {run_id!r} made {counted(len(asked), 'call')}{why}")
         cut = asked[until - 1][0] + 1
         answered = {reply.call for record in records[:cut] if isinstance(record, Answers) for reply in record.replies}
