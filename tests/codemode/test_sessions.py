@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 import pytest
 
+from moonbox.codemode import sessions as sessions_module
 from moonbox.codemode.sessions import Sessions, TooManySessions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def make() -> str:
@@ -63,6 +70,38 @@ def test_the_owner_with_most_sessions_loses_one() -> None:
     sessions: Sessions[str] = Sessions(ended.append, most=4, idle_seconds=None, owner_of=lambda key: key[0])
     open_all(sessions, "modest", "g1", "g2", "g3", "g4", "g5")
     assert ended == ["g1", "g2"]
+
+
+def test_values_that_can_sleep_make_room_and_keep_their_state() -> None:
+    """Also those that were used just now: nothing is lost."""
+    heard: list[str] = []
+
+    def sleep(value: str) -> Callable[[], object] | None:
+        return None if value == "restless" else partial(heard.append, f"{value} sleeps")
+
+    sessions: Sessions[str] = Sessions(heard.append, most=2, idle_seconds=None, strict=True, sleep=sleep)
+    sessions.live_seconds = 300.0
+    open_all(sessions, "a", "b", "c")
+    assert (heard, sessions.names()) == (["a sleeps"], ("a", "b", "c"))
+    assert sessions.open("a", make) == "a", "it is the same value"
+    assert heard == ["a sleeps", "b sleeps"] and not sessions.gave_up("b")
+    with sessions.use("a", make), sessions.use("c", make), pytest.raises(TooManySessions):
+        sessions.open("b", make)
+    assert "b" in sessions, "it still sleeps"
+    assert sessions.end("b") and heard[2:] == ["b"]
+    sessions.live_seconds = 0.0
+    open_all(sessions, "restless", "d", "e")
+    assert heard[3:] == ["c sleeps", "a sleeps", "restless"] and sessions.gave_up("restless")
+
+
+def test_those_that_sleep_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions_module, "_MOST_ASLEEP", 2)
+    ended: list[str] = []
+    sessions: Sessions[str] = Sessions(
+        ended.append, most=1, idle_seconds=None, sleep=lambda _: make, owner_of=lambda key: key[0]
+    )
+    open_all(sessions, "modest", "g1", "g2", "g3", "g4")
+    assert (ended, sessions.names()) == (["g1", "g2"], ("modest", "g3", "g4"))
 
 
 def test_what_is_taken_is_not_closed() -> None:

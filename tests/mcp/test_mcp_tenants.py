@@ -73,6 +73,15 @@ def test_new_conversations_are_refused_before_the_state_of_others_is_given_up(dr
         assert [client.value("return kept", state=handle) for handle in handles] == [0, 1]
 
 
+def test_with_a_journal_the_state_of_conversations_sleeps(driver: Driver, tmp_path: Path) -> None:
+    config = '[serve]\nmax_conversations = 2\n[journal]\npath = "state.db"\n'
+    with served(tmp_path, config) as address, driver.session(over_http(address)) as client:
+        handles = [client.lua(f"kept = {number}").structured_content["state"] for number in range(5)]
+        again = [client.value("kept = kept + 10 return kept", state=handle) for handle in handles]
+        assert again == [10, 11, 12, 13, 14]
+        assert [client.value("return kept", state=handle) for handle in handles] == again
+
+
 def test_state_that_was_given_up_is_told_at_the_next_run(tmp_path: Path) -> None:
     told = (
         "[the state of this conversation was given up: it was not used for long, or others needed its place; "

@@ -94,9 +94,12 @@ class CodeMode(Closing):
             client_tools="hidden" if client_calls is not None else "kept" if can_pause else "direct",
         )
         self.sessions: Sessions[Repl] = Sessions(
-            lambda repl: None if repl is given else repl.close(), most=max_conversations, idle_seconds=idle_seconds
+            lambda repl: None if repl is given else repl.close(),
+            sleep=lambda repl: repl.sleep if self.sandbox.has_journal and not (repl is given or repl.paused) else None,
+            most=max_conversations,
+            idle_seconds=idle_seconds,
         )
-        """The Repl of each conversation."""
+        """The Repl of each conversation. With a journal, the least used fall asleep where there are too many."""
         self._all_turns: WeakKeyDictionary[Repl, Turns] = WeakKeyDictionary()
         self._client_calls = ClientCalls(client_calls, finished=self._answer, lost=self._lost)
         self._mark = uuid.uuid4().hex

@@ -364,7 +364,7 @@ class ServeSettings:
     max_body: PositiveInt = 4 * 1024 * 1024
     """Bytes of one HTTP request."""
     max_conversations: PositiveInt = 200
-    """The most conversations whose state is kept at the same time."""
+    """The most conversations whose state is kept at the same time; with a journal, further ones sleep."""
     idle_seconds: Positive = 1_800.0
     """How long a conversation's state is kept after its last call."""
     answer_seconds: Positive = 600.0
