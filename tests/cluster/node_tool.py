@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from moonbox import Context, Media, ToolError, tool
 
@@ -38,9 +39,9 @@ def unsendable() -> object:
 
 
 @tool(placement="node")
-def demand() -> str:
-    """What the autoscaler is asked for, as Ray keeps it."""
-    from ray.experimental.internal_kv import _internal_kv_get
+def reserved() -> list[list[object]]:
+    """What is reserved in Ray, and what waits for room: the states of groups, and their bundles."""
+    from ray.util import placement_group_table
 
-    found: bytes | None = _internal_kv_get("autoscaler_resource_request")
-    return "" if found is None else found.decode()
+    groups: dict[str, dict[str, Any]] = placement_group_table()
+    return [[each["state"], list(each["bundles"].values())] for each in groups.values() if each["state"] != "REMOVED"]

@@ -151,19 +151,32 @@ def test_status_shows_nodes_and_front_ends(
         assert "front end" in status()
 
 
-def test_the_autoscaler_is_asked_for_room_while_workers_wait(cluster: LocalCluster) -> None:
-    with Sandbox([node_tool.demand], cluster=cluster.address) as box:
+def test_ray_is_told_of_workers_and_of_those_that_wait_for_room(cluster: LocalCluster) -> None:
+    """Its autoscaler adds nodes for groups that are pending."""
+    with Sandbox([node_tool.reserved], cluster=cluster.address, min_workers=0) as box:
         assert box.cluster is not None
+        wait_until(lambda: not reserved(box, "CREATED"), "other tests have left something")
+        with ExitStack() as repls:
+            for _ in range(3):
+                repls.enter_context(box.repl()).run("return 1").unwrap()
+            units = {"moonbox_repls": 1, "memory": 8 << 20}
+            wait_until(
+                lambda: sum(n / units[unit] for each in reserved(box, "CREATED") for unit, n in each.items()) == 3,
+                "the workers are not told of",
+            )
         with ExitStack() as waiting:
-            for _ in range(20):
+            for _ in range(603):  # for 600 there would be room
                 waiting.enter_context(box.cluster.one_waits())
-            bundle = {"moonbox_repls": 16}
-            wait_until(lambda: asked_for(box) == [bundle, bundle], "the autoscaler is not asked")
-        wait_until(lambda: asked_for(box) in ([], [bundle]), "the demand is not withdrawn")
+            bundle = {"moonbox_repls": 16.0}
+            wait_until(lambda: reserved(box, "PENDING") == [bundle] * 37 + [{"moonbox_repls": 11.0}])
+        wait_until(lambda: not reserved(box, "PENDING"), "the demand is not withdrawn")
+        wait_until(lambda: not reserved(box, "CREATED"), "workers that ended are told of")
 
 
-def asked_for(box: Sandbox) -> Any:
-    return json.loads(box.run("return tools.demand{}", timeout=30).unwrap() or "null")
+def reserved(box: Sandbox, state: str) -> list[dict[str, float]]:
+    """What is reserved in Ray, by all front ends."""
+    found = box.call("reserved", {}, timeout=60).unwrap()
+    return [bundle for each, bundles in found if each == state for bundle in bundles]
 
 
 def test_limits_of_clients_hold_across_front_ends(cluster: LocalCluster) -> None:
@@ -227,7 +240,7 @@ time.sleep(600)
 
 
 def test_a_front_end_that_is_killed_leaves_nothing(cluster: LocalCluster) -> None:
-    """Ray is not loaded into it, and its Ray process has none of its secrets."""
+    """Ray is not loaded into it, its Ray process has none of its secrets, and nothing stays reserved for it."""
     secret = {"MOONBOX_TOKEN": "s3cr3t", "DATABASE_PASSWORD": "s3cr3t"}
     command = [sys.executable, "-c", FRONT_END, cluster.address]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **secret}) as front_end:
@@ -235,9 +248,12 @@ def test_a_front_end_that_is_killed_leaves_nothing(cluster: LocalCluster) -> Non
         worker, ray, loaded = front_end.stdout.readline().split()
         assert loaded == "False"
         assert b"s3cr3t" not in Path(f"/proc/{ray}/environ").read_bytes()
-        front_end.kill()
-    wait_until(lambda: not lives(int(worker)), "its worker lives on")
-    wait_until(lambda: not lives(int(ray)), "its Ray process lives on")
+        with Sandbox([node_tool.reserved], cluster=cluster.address, min_workers=0) as box:
+            wait_until(lambda: reserved(box, "CREATED"), "nothing is reserved for its worker")
+            front_end.kill()
+            wait_until(lambda: not lives(int(worker)), "its worker lives on")
+            wait_until(lambda: not lives(int(ray)), "its Ray process lives on")
+            wait_until(lambda: not reserved(box, "CREATED"), "a node is still reserved for it")
 
 
 CUT_OFF = """

@@ -7,11 +7,11 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from moonbox.cluster.ray_messages import AskNodes, CallActor, FrontEndReport, HostGone, NeedRoom, NodeAddress
-from moonbox.cluster.ray_process import RayProcess
+from moonbox.cluster.ray_messages import AskNodes, CallActor, FrontEndReport, HostGone, NodeAddress, ReserveRoom
+from moonbox.cluster.ray_process import RayProcess, RequestFailed
 from moonbox.cluster.source import SILENCE_SECONDS, HostConnection
 from moonbox.cluster.wire import HostLost, HostStatus
 
@@ -66,14 +66,13 @@ class Membership:
         self._closed.set()
 
     def _watch(self) -> None:
-        demand = 0
+        name = str(id(self))
         while not self._closed.is_set():
             self._look()
-            workers = sum(each.status.workers for each in self.connections()) + len(self._waiting)
-            if self._waiting or workers < demand:
-                demand = workers
-                self.ray.tell(NeedRoom(demand))
+            workers = {each.node: each.workers for each in self.connections()}
+            self.ray.tell(ReserveRoom(name, workers | {"": len(self._waiting)}))
             self._closed.wait(_NODES_SECONDS if self._connections else _FIRST_NODES_SECONDS)
+        self.ray.tell(ReserveRoom(name, {}))
         for connection in list(self._connections.values()):
             connection.close()
         self.ray.close()
@@ -128,8 +127,9 @@ def cluster_status(address: str) -> dict[str, Any]:
     try:
         kind = tuple[dict[str, str], dict[str, HostStatus]]
         addresses, hosts = ray.request(AskNodes(0), kind, _STATUS_SECONDS)
-        ends: list[FrontEndReport]
-        ends = ray.request(_registry("front_ends"), list[FrontEndReport], _STATUS_SECONDS)
+        ends: list[FrontEndReport] = []
+        with suppress(RequestFailed):  # no node can run the actor
+            ends = ray.request(_registry("front_ends"), list[FrontEndReport], _STATUS_SECONDS)
         told = ray.nodes
     finally:
         ray.close()

@@ -13,11 +13,11 @@ import sys
 import threading
 from contextlib import suppress
 from importlib import import_module
-from math import ceil
 from typing import Any
 
 import ray
 from msgspec import msgpack
+from ray.util import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from moonbox.cluster import wire
@@ -30,7 +30,6 @@ from moonbox.cluster.ray_messages import (
     FrontEndMessage,
     HostGone,
     JoinCluster,
-    NeedRoom,
     NodeAddress,
     NodeProblem,
     NodesChanged,
@@ -38,6 +37,7 @@ from moonbox.cluster.ray_messages import (
     RayFailure,
     RayLoaded,
     RayRefused,
+    ReserveRoom,
 )
 
 NAMESPACE = "moonbox"
@@ -48,7 +48,7 @@ _FIRST_LOOK_SECONDS = 0.1
 _LEAVE_SECONDS = 3.0
 _TRY_AGAIN_LOOKS = 10
 _CHUNK = 16
-"""Repls of one bundle that the autoscaler is asked for."""
+"""Repls of one bundle that is reserved."""
 
 
 class RayMember:
@@ -64,6 +64,7 @@ class RayMember:
         self._problems: dict[str, NodeProblem] = {}
         self._looks = 0
         self._actors: dict[str, Any] = {}
+        self._reserved: dict[tuple[str, str], list[tuple[Any, int]]] = {}  # groups and their sizes, by Sandbox and node
         self._told: NodesChanged | None = None
 
     def send(self, message: wire.Message) -> None:
@@ -140,10 +141,23 @@ class RayMember:
             self._when_done(done, request.number)
         elif isinstance(request, AskNodes):
             threading.Thread(target=self._ask_nodes, args=(request.number,), daemon=True).start()
-        elif isinstance(request, NeedRoom):
-            _ask_for_room(request.workers)
+        elif isinstance(request, ReserveRoom):
+            self._reserve(request)
         elif isinstance(request, HostGone):
             self._nodes.pop(request.node, None)
+
+    def _reserve(self, request: ReserveRoom) -> None:
+        """Reserve in Ray what workers use, so that Ray shows it, and what they wait for: its autoscaler adds nodes."""
+        of_sandbox = {node for sandbox, node in self._reserved if sandbox == request.sandbox}
+        for node in of_sandbox | request.workers.keys():
+            count = request.workers.get(node, 0)
+            groups = self._reserved.setdefault((request.sandbox, node), [])
+            while groups and sum(size for _, size in groups[:-1]) >= count:
+                remove_placement_group(groups.pop()[0])
+            if (more := count - sum(size for _, size in groups)) > 0:
+                groups.append((_group(node, more), more))
+            elif not groups:
+                del self._reserved[request.sandbox, node]
 
     def _actor(self, request: CallActor) -> Any:
         if request.name not in self._actors:
@@ -213,14 +227,17 @@ def _named_actor(kind: type, name: str, *given: Any, node: str = "", concurrency
     )
 
 
-def _ask_for_room(workers: int) -> None:
-    """Ask the autoscaler for a cluster in which so many Repls fit."""
-    from ray.autoscaler.sdk import request_resources
+def _group(node: str, workers: int) -> Any:
+    """Room for so many workers, on this node or anywhere: in Repls where nodes count them, otherwise in memory.
 
-    chunks = ceil(workers / _CHUNK)
-    known = any(REPLS in node["Resources"] for node in _living_nodes().values())
-    bundle = {REPLS: _CHUNK} if known else {"memory": _CHUNK * WORKER_BYTES}
-    request_resources(bundles=[bundle] * chunks)
+    Ray removes it when the process ends.
+    """
+    alive = _living_nodes()
+    of = [alive[node]] if node in alive else alive.values()
+    unit, size = (REPLS, 1) if any(REPLS in each["Resources"] for each in of) else ("memory", WORKER_BYTES)
+    bundles = [{unit: size * min(_CHUNK, workers - done)} for done in range(0, workers, _CHUNK)]
+    labels = [{"ray.io/node-id": node}] * len(bundles) if node else None
+    return placement_group(bundles, bundle_label_selector=labels)
 
 
 def _reason(problem: BaseException) -> str:

@@ -50,10 +50,11 @@ class AskNodes(Message):
     number: int
 
 
-class NeedRoom(Message):
-    """How many workers this front end has and waits for, in all; 0 withdraws an earlier demand."""
+class ReserveRoom(Message):
+    """How many workers a Sandbox has on each node, and under "" how many wait for one; those it left out are none."""
 
-    workers: int
+    sandbox: str
+    workers: dict[str, int]
 
 
 class HostGone(Message):
@@ -62,7 +63,7 @@ class HostGone(Message):
     node: str
 
 
-FrontEndMessage = JoinCluster | CallActor | CallFunction | AskNodes | NeedRoom | HostGone
+FrontEndMessage = JoinCluster | CallActor | CallFunction | AskNodes | ReserveRoom | HostGone
 
 
 # From the Ray process

@@ -66,6 +66,11 @@ class HostConnection:
         self._sock.settimeout(ORDER_SECONDS)
         threading.Thread(target=self._watch, name="moonbox-heartbeat", daemon=True).start()
 
+    @property
+    def workers(self) -> int:
+        """How many workers this front end has there."""
+        return len(self._links)
+
     def spawn(self, digest: bytes, config: dict[str, Any]) -> Link | None:
         """A new worker; None where the node is full."""
         if self.places and self.status.workers >= self.places:
