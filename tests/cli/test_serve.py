@@ -197,6 +197,25 @@ def test_a_small_answer_is_sent_at_once(host: str) -> None:
             assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
+@pytest.mark.parametrize("path", ["/run", "/mcp"])
+def test_a_client_that_goes_away_within_its_body_is_one_line(server: Any, path: str) -> None:
+    process = server("--http", "--port", "0", "-vv")
+    port = int(next(match[1] for line in process.stderr if (match := re.search(r"http://127\.0\.0\.1:(\d+)/", line))))
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        kinds = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+        client.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{kinds}Content-Length: 100\r\n\r\n{{".encode())
+    logged: list[str] = []
+    for line in process.stderr:
+        logged.append(line)
+        if f"path={path} " in line:  # the request has ended
+            break
+    process.terminate()
+    logged += process.stderr
+    assert process.wait(100) == 0
+    assert "Traceback" not in "".join(logged)
+    assert [line for line in logged if f"path={path} " in line and "request" in line], logged
+
+
 def test_a_port_that_is_taken_is_told(moonbox: Moonbox) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
