@@ -17,7 +17,7 @@ from moonbox import Limits, Sandbox, tool
 from moonbox.audit.telemetry import Telemetry
 from moonbox.durable.questions import Questions
 from moonbox.durable.store import open_journal
-from moonbox.errors import ClosedError, UsageError
+from moonbox.errors import ClosedError, Diverged, UsageError
 from moonbox.runs import call_ledger
 from tests.durable.crashing import new_database
 from tests.postgres import postgres, used_since  # noqa: F401 - a fixture
@@ -113,6 +113,27 @@ def test_what_waits_can_be_cancelled(impatient: None, tmp_path: Path) -> None:
     with Sandbox(journal=tmp_path / "state.db") as box:
         asyncio.run(cancel(box))
         assert [known.state for known in box.journal.runs()] == ["ok", "cancelled", "ok"]
+
+
+@pytest.mark.parametrize("before", ["nothing", "a correction that was refused", "another process that looked"])
+def test_a_cancelled_wait_is_over_also_where_the_sandbox_is_closed_at_once(
+    before: str, impatient: None, tmp_path: Path
+) -> None:
+    path = tmp_path / "state.db"
+    with Sandbox(journal=path) as box:
+        handle = box.repl().submit("x = 1 sleep(100000)")
+        wait_until(lambda: [known.state for known in box.journal.runs()] == ["sleeping"])
+        if before.startswith("a correction"):
+            with pytest.raises(Diverged):
+                box.patch(handle.run_id, "x = 2")
+        elif before.startswith("another"):
+            other = open_journal(path)
+            other.release(other.take(other.known(handle.run_id).repl))
+            other.close()
+        handle.cancel()
+    journal = open_journal(path)
+    assert [known.state for known in journal.runs()] == ["cancelled"]
+    journal.close()
 
 
 @pytest.mark.parametrize("place", ["sqlite", "postgresql"])

@@ -17,7 +17,7 @@ from moonbox.durable.journaling import ReplJournal, RunJournal
 from moonbox.durable.leases import InUse
 from moonbox.durable.questions import comes_through_journal
 from moonbox.durable.watch import Asleep, Sleeping
-from moonbox.errors import Diverged, PoolTimeout, WorkerError
+from moonbox.errors import Diverged, MoonboxError, PoolTimeout, WorkerError
 from moonbox.limits import Limits
 from moonbox.media import Media
 from moonbox.runs.held_worker import Ended
@@ -221,6 +221,15 @@ class ReplHistory:
             raise
         self.sleeping = sleep
         return sleep
+
+    def regain(self, run: str) -> bool:
+        """Hold the Repl again, to write the end of its run that sleeps. False where another process goes on with it."""
+        assert self.journal is not None
+        try:
+            runs = self.journal.recorded_runs()
+        except MoonboxError:
+            return False
+        return bool(runs) and runs[-1].begin.run == run and runs[-1].end is None
 
     def rise(self, sleep: Sleeping) -> tuple[Link, Execution] | None:
         """A run that has slept, begun again; None where another process is running it, or no worker is free."""

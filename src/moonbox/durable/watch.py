@@ -163,12 +163,14 @@ def _settle(done: asyncio.Future[None]) -> None:
 class Sleeping:
     """A run that has given its worker back, until a time or an answer."""
 
-    __slots__ = ("_left", "_ready", "_watch", "options", "record", "until")
+    __slots__ = ("_left", "_ready", "_watch", "cancelled", "options", "record", "until")
 
     def __init__(self, watch: Watch, record: RunRecord, options: RunOptions) -> None:
         self.record = record
         self.options = options
         self.until = 0.0
+        self.cancelled = False
+        """It does not go on, here or anywhere."""
         self._watch = watch
         self._left = False
         self._ready: Ready | None = None
@@ -233,7 +235,7 @@ class Sleeping:
         return self._watch.rising.enter()
 
     def _check(self) -> None:
-        if self._left:
+        if self._left and not self.cancelled:
             raise ClosedError(
                 f"the Repl was closed while run {self.record.id} waits; "
                 "it goes on in a process that has the journal with recover=True, or with resume"

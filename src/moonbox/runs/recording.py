@@ -130,6 +130,9 @@ class History(Protocol):
     def sleep(self, execution: Execution) -> Sleep:
         """Give the worker back for a run that waits for a time or for people."""
 
+    def regain(self, run: str) -> bool:
+        """Whether no other process goes on with this run, which sleeps: its end can be written here."""
+
     def rise(self, sleep: Any) -> tuple[Link, Execution] | None:
         """That run, begun again in another worker; None where another process is running it."""
 

@@ -187,6 +187,9 @@ class Runner:
 
     def _give_up_asleep(self, sleep: Sleep, problem: BaseException) -> None:
         sleep.leave()
+        if not isinstance(problem, MoonboxError) and not self.recorded().regain(sleep.record.id):
+            self.let_go()
+            return
         execution = Execution(sleep.record, sources=self._sources)
         execution.host_gone = True  # what scripts had defined is in the journal
         self.give_up(execution, problem)

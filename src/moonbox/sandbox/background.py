@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from moonbox.audit.records import Run
+    from moonbox.durable.watch import Sleeping
     from moonbox.runs.options import RunOptions
     from moonbox.runs.record import ScriptProgress
     from moonbox.sandbox.repl import Repl
@@ -35,9 +36,7 @@ class Background:
     def status(self) -> str:
         """`running`, `sleeping`, `ok`, `cancelled`, or the kind of the error that it ended with."""
         if not self._future.done():
-            repl = self._repl()
-            sleeping = None if repl is None or repl._history is None else repl._history.sleeping
-            return "sleeping" if sleeping is not None and sleeping.record.id == self.run_id else "running"
+            return "running" if self._sleep() is None else "sleeping"
         if self._future.cancelled():
             return "cancelled"
         problem = self._future.exception()
@@ -61,7 +60,15 @@ class Background:
 
     def cancel(self) -> None:
         """Stop the script. The Repl stays usable."""
+        if (sleep := self._sleep()) is not None:
+            sleep.cancelled = True  # the Sandbox may be closed before its event loop hears of it
         self._future.cancel()
+
+    def _sleep(self) -> Sleeping | None:
+        """The wait of the run, if it sleeps."""
+        repl = self._repl()
+        sleep = None if repl is None or repl._history is None else repl._history.sleeping
+        return sleep if sleep is not None and sleep.record.id == self.run_id else None
 
     def __await__(self) -> Generator[Any, None, Run]:
         import asyncio
