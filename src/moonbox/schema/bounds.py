@@ -64,73 +64,50 @@ class _Work(NamedTuple):
     looks: int
     """At any one value, at most."""
     way: int = 0
-    """The most steps from schema to schema, to the end of one turn of each loop."""
+    """The most steps from schema to schema."""
     loops: bool = False
-    """Whether it leads to a schema that refers to itself."""
-    divided: bool = False
-    """Whether it leads to a loop that a value is compared with only in pieces."""
+    """Whether it leads to a schema that refers to itself: then a value is compared with it only in pieces."""
+    refers: bool = False
+    """Whether it refers to what is no definition of the whole schema: alone it would mean something else."""
 
 
 _ONE = _Work(1)
+_AGAIN = _Work(1, loops=True, refers=True)
 
 
 class Estimate:
     """The work of a schema and of its parts. Raises TooCostly where it is above the bounds.
 
-    A schema may refer to itself. If that takes a step into the value each time, and each element or member is given to
-    one such schema, no value gets more looks than at one turn of the loop and those that the levels above it cause
-    beside it. Otherwise a validator tries all ways through the loop, so that a value is compared with it in pieces.
+    A validator may try all ways through a schema that refers to itself, so that no estimate of it is worth much.
     """
 
     def __init__(self, root: SchemaNode) -> None:
         self._root: Schema = root.schema
         self._bases: list[Schema] = [self._root]
         self._anchors: dict[str, list[Schema]] = {}
-        self._read_parts: dict[int, _SchemaParts] = {}
         self._known: dict[int, _Work] = {}
-        self._loops: dict[int, int] = {}  # the number of the loop that a schema belongs to
-        self._turns: list[_Work] = []  # the work of each loop
-        self._way: list[dict[str, Any]] = []
-        self._numbers: dict[int, int] = {}
         self._patterns: dict[str, int] = {}
         self._built = self._paths = 0
         self._has_identifiers = False
         self.reads_text = False
         """Whether its work grows with the length of texts, and not only with the number of values."""
-        self.is_divisible = True
-        """Whether all references lead to definitions, so that a part means the same alone."""
         self._scan()
-        if isinstance(self._root, dict):
-            self._find_loops(self._root, 1)
+        try:
+            self.whole = self.work(self._root)
+        except RecursionError:
+            raise TooCostly(_LONG_CHAIN) from None
         if self._paths > _MOST_PATHS:
             raise TooCostly("its schema nests too many alternatives within alternatives")
 
     @property
     def is_ordinary(self) -> bool:
         """Whether values of any size can be compared with the whole at once."""
-        return self.looks <= ORDINARY and not self._work(self._root).divided
+        return self.whole.looks <= ORDINARY and not self.whole.loops
 
-    @property
-    def looks(self) -> int:
-        """At one value, at most."""
-        return self._work(self._root).looks
-
-    @property
-    def is_divided(self) -> bool:
-        """Whether values are compared with the whole only in pieces."""
-        return self._work(self._root).divided
-
-    def affords(self, schema: Schema, value: Any) -> bool:
-        """Whether a value can be compared with a part of the schema at once."""
-        return self._affords(self._work(schema), value)
-
-    def affords_rule(self, rule: dict[str, Any], value: Any) -> bool:
-        """The same for a keyword of the schema in a schema of its own."""
-        return self._affords(self._sum(self._read(rule)), value)
-
-    def _affords(self, work: _Work, value: Any) -> bool:
+    def affords(self, work: _Work, value: Any) -> bool:
+        """Whether a value can be compared at once with a part of the schema that takes this work."""
         most = MOST_WORK // work.looks
-        return not work.divided and (work.looks <= ORDINARY or size(value, most, texts=self.reads_text) <= most)
+        return not work.loops and (work.looks <= ORDINARY or size(value, most, texts=self.reads_text) <= most)
 
     def _scan(self) -> None:
         """Count the parts, and find those that references name other than by their places."""
@@ -141,9 +118,6 @@ class Estimate:
             if left < 0 or len(self._bases) > _MOST_BASES:
                 raise TooCostly("its schema is too large")
             if isinstance(item, dict):
-                ref = item.get("$ref", "#/$defs/")
-                if not str(ref).startswith(("#/$defs/", "#/definitions/")) or item.keys() & _DYNAMIC:
-                    self.is_divisible = False
                 for keyword in ("$anchor", "$dynamicAnchor"):
                     if isinstance(name := item.get(keyword), str):
                         self._anchors.setdefault(name, []).append(item)
@@ -157,103 +131,38 @@ class Estimate:
             elif isinstance(item, list):
                 waiting += item
 
-    def _find_loops(self, schema: dict[str, Any], depth: int) -> int:
-        """Find the loops behind a schema (with Tarjan's algorithm): the lowest number that it leads back to."""
-        if depth > _LONGEST_WAY:
-            raise TooCostly("its schema has a chain of references that is too long")
-        reading = self._read_parts[id(schema)] = self._read(schema)
-        at, number = len(self._way), len(self._numbers)
-        lowest = self._numbers[id(schema)] = number
-        self._way.append(schema)
-        others = [part for inside in reading.inside for part in (*inside.one.values(), *inside.each)]
-        others = [part for part in (*reading.same, *others) if isinstance(part, dict)]
-        for other in others:
-            known = self._numbers.get(id(other))
-            lowest = min(lowest, self._find_loops(other, depth + 1) if known is None else known)
-        if lowest < number:
-            return lowest
-        loop = self._way[at:]
-        del self._way[at:]
-        self._numbers.update((id(part), _MOST_PARTS) for part in loop)
-        if len(loop) > 1 or any(other is schema for other in others):
-            self._turn(loop)
-        self._work(schema)
-        return _MOST_PARTS
-
-    def _turn(self, loop: list[dict[str, Any]]) -> None:
-        """Work out what one turn of a loop costs."""
-        self._loops |= {id(schema): len(self._turns) for schema in loop}
-        self._turns.append(_Work(1, loops=True))
-        works = [self._turn_of(schema) for schema in loop]
-        divided = any(work.divided for work in works) or any(
-            count > 1 for kind in (0, 1) for schema in loop for count in self._given(schema, kind, {}).values()
-        )
-        if divided and not (self.is_divisible and all(schema.keys() <= SPLIT for schema in loop)):
-            raise TooCostly("its schema refers to itself in too many places")
-        way = max(work.way for work in works)
-        looks = 1 if divided else max(work.looks for work in works) * (1 + way)
-        self._turns[-1] = _bounded(_Work(looks, way, loops=True, divided=divided))
-
-    def _turn_of(self, schema: dict[str, Any]) -> _Work:
-        """The work of a schema in a loop, without the next turn."""
-        key = id(schema)
-        if key not in self._known:
-            self._known[key] = _Work(1, loops=True, divided=True)  # for a way back that takes no step into the value
-            self._known[key] = self._sum(self._read_parts[key], self._loops[key])
-        return self._known[key]
-
-    def _given(self, schema: Schema, kind: int, known: dict[int, dict[Any, int]]) -> dict[Any, int]:
-        """To how many schemas that lead to a loop a schema gives the element or member of a name; None: all others."""
-        if not isinstance(schema, dict) or not self._work(schema).loops:
-            return {None: 0}
-        if id(schema) not in known:
-            reading = self._read_parts[id(schema)]
-            inside = reading.inside[kind]
-            given = {name: int(self._work(part).loops) for name, part in {None: True, **inside.one}.items()}
-            for part in inside.each:
-                given = {name: count + self._work(part).loops for name, count in given.items()}
-            for other in reading.same:
-                more = self._given(other, kind, known)
-                names = given.keys() | more.keys()
-                given = {name: given.get(name, given[None]) + more.get(name, more[None]) for name in names}
-            known[id(schema)] = {name: min(count, 2) for name, count in given.items()}
-        return known[id(schema)]
-
-    def _work(self, schema: Schema) -> _Work:
+    def work(self, schema: Schema) -> _Work:
+        """The work of a part of the schema."""
         if not isinstance(schema, dict):
             return _ONE
-        key = id(schema)
-        if key in self._loops:
-            return self._turns[self._loops[key]]
-        if key not in self._known:
-            self._known[key] = self._sum(self._read_parts.get(key) or self._read(schema))
-        return self._known[key]
+        if id(schema) not in self._known:
+            self._known[id(schema)] = _AGAIN  # until it is known: for what leads back to it
+            self._known[id(schema)] = self.work_of(schema)
+        return self._known[id(schema)]
 
-    def _sum(self, reading: _SchemaParts, loop: int | None = None) -> _Work:
-        """The work of what was read; in a loop, without the schemas of the loop that judge elements and members."""
-
-        def work(part: Schema, *, is_inside: bool) -> _Work:
-            if loop is None or self._loops.get(id(part)) != loop:
-                return self._work(part)
-            return _Work(0, loops=True) if is_inside else self._turn_of(part)
-
-        works = [work(part, is_inside=False) for part in reading.same]
-        looks, most = reading.rules + sum(part.looks for part in works), 0
-        if reading.times > 1:
+    def work_of(self, schema: dict[str, Any]) -> _Work:
+        """The work of keywords that are no part of the schema, but whose rules are."""
+        whole = next((word for word, part in roles(schema) if word in _WHOLE and self.work(part).loops), None)
+        if whole is not None:
+            raise TooCostly(f"its schema refers to itself below '{whole}'")
+        parts = self._read(schema)
+        works = [self.work(part) for part in parts.same]
+        looks, most = parts.rules + sum(part.looks for part in works), 0
+        if parts.times > 1:
             self._paths += looks
-        for one, each in reading.inside:
-            ones = [work(part, is_inside=True) for part in one.values()]
-            others = [work(part, is_inside=True) for part in each]
+        for one, each in parts.inside:
+            ones, others = (list(map(self.work, inside)) for inside in (one.values(), each))
             most = max(most, max((part.looks for part in ones), default=0) + sum(part.looks for part in others))
             works += [*ones, *others]
-        return _bounded(
-            _Work(
-                reading.times * looks + most,
-                1 + max((part.way for part in works), default=0),
-                any(part.loops for part in works),
-                any(part.divided for part in works),
-            )
-        )
+        refers = not str(schema.get("$ref", _DEFINED[0])).startswith(_DEFINED) or any(part.refers for part in works)
+        refers |= not schema.keys().isdisjoint(_REFERENCES[1:])
+        way = 1 + max((part.way for part in works), default=0)
+        work = _Work(parts.times * looks + most, way, any(part.loops for part in works), refers)
+        if work.looks > _MOST_LOOKS:
+            raise TooCostly("its schema nests too many alternatives within alternatives")
+        if way > _LONGEST_WAY:
+            raise TooCostly(_LONG_CHAIN)
+        return work
 
     def _read(self, schema: dict[str, Any]) -> _SchemaParts:
         same, elements, members = list(self._referred(schema)), _Inside({}, []), _Inside({}, [])
@@ -305,7 +214,7 @@ class Estimate:
 
     def _referred(self, schema: dict[str, Any]) -> Iterator[Schema]:
         """All that its references may lead to: which one it is depends on identifiers where a schema has several."""
-        for keyword in ("$ref", *_DYNAMIC):
+        for keyword in _REFERENCES:
             if not isinstance(ref := schema.get(keyword), str):
                 continue
             document, _, fragment = ref.partition("#")
@@ -326,14 +235,6 @@ class Estimate:
                 raise TooCostly("its schema has patterns that are too large")
             self._patterns[pattern] = 1 + states // 16 + (_FANCY if re.search(_NEEDS_STEPS_BACK, pattern) else 0)
         return self._patterns[pattern]
-
-
-def _bounded(work: _Work) -> _Work:
-    if work.looks > _MOST_LOOKS:
-        raise TooCostly("its schema nests too many alternatives within alternatives")
-    if work.way > _LONGEST_WAY:
-        raise TooCostly("its schema has a chain of references that is too long")
-    return work
 
 
 def size(value: Any, most: int, *, texts: bool) -> int:
@@ -363,8 +264,6 @@ def refusal(root: SchemaNode) -> str | None:
         Estimate(root)
     except TooCostly as problem:
         return str(problem)
-    except RecursionError:
-        return "its schema is nested too deeply"
     return None
 
 
@@ -403,17 +302,14 @@ def _states(pattern: str) -> int:
     return min(sum(sums), _MOST_BUILT + 1)
 
 
-OUTERMOST = frozenset({"type", "minItems", "maxItems", "minProperties", "maxProperties", "required"})
-"""Keywords that judge a value without what is in it."""
-SPLIT = (
-    OUTERMOST
-    | {"$ref", "allOf", "anyOf", "oneOf"}
-    | {"additionalItems", "additionalProperties", "items", "prefixItems", "properties"}
-    | {"$comment", "$defs", "default", "definitions", "deprecated", "description", "examples", "format", "title"}
-    | {"$schema", "otherNames"}
-)
-"""The keywords that can be judged piece by piece, or say nothing."""
-_DYNAMIC = frozenset({"$dynamicRef", "$recursiveRef"})
+_WHOLE = frozenset({
+    *("contains", "dependencies", "dependentSchemas", "else", "if", "not", "propertyNames", "then"),
+    *("unevaluatedItems", "unevaluatedProperties"),
+})  # fmt: skip
+"""Keywords that are not compared in pieces."""
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_DEFINED = ("#/$defs/", "#/definitions/")
+_LONG_CHAIN = "its schema has a chain of references that is too long"
 _TOKEN = re.compile(
     r"\\[pP](?:\{[^}]{0,60}\})?|\\.|\[\^?(?:\\.|[^\]\\]){0,300}+\]|\{(?P<count>\d+)(?:,(?P<most>\d*))?\}|.",
     re.DOTALL | re.ASCII,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from moonbox.schema.tree import DEFINITIONS, ROLES, UNIONS, Schema, pointed, roles, with_parts
+from moonbox.schema.tree import DEFINITIONS, ROLES, UNIONS, Schema, is_pointer, pointed, roles, with_parts
 
 _Mode = Literal["whole", "part", "condition"]
 """The schema of a value; one of several of the same value; a question about a value, to be left as it is."""
@@ -94,7 +94,7 @@ class _Closer:
 
     def reference(self, ref: str, mode: _Mode) -> str:
         """The reference itself where it leads to a definition of whole values, else one to a copy for this use."""
-        if not _is_pointer(ref):
+        if not is_pointer(ref):
             return ref
         holder, _, name = ref[2:].partition("/")
         if mode == "whole" and (ref == "#" or (holder in DEFINITIONS and "/" not in name)):
@@ -143,7 +143,7 @@ class _Closer:
             schema.get(keyword, False) is not False for keyword in ("additionalProperties", "unevaluatedProperties")
         ):
             return False
-        if "$ref" in schema and not _is_pointer(schema["$ref"]):
+        if "$ref" in schema and not is_pointer(schema["$ref"]):
             return False
         for keyword, gathered in (("properties", known.declared), ("patternProperties", known.patterns)):
             if isinstance(schema.get(keyword), dict):
@@ -156,10 +156,6 @@ class _Closer:
         beside = [pointed(self.root, schema["$ref"])] if "$ref" in schema else []
         beside += [part for keyword, part in roles(schema) if ROLES[keyword] == "same"]
         return self.collect(schema.get("if"), asked, seen) and all(self.collect(part, known, seen) for part in beside)
-
-
-def _is_pointer(ref: Any) -> bool:
-    return isinstance(ref, str) and (ref == "#" or ref.startswith("#/"))
 
 
 def _required(schema: dict[str, Any]) -> list[str]:

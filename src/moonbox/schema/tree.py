@@ -314,6 +314,11 @@ def pointed(node: Any, ref: str, otherwise: Any = True) -> Schema:
     return node if isinstance(node, dict | bool) else otherwise
 
 
+def is_pointer(ref: Any) -> bool:
+    """Whether a reference says by its place in the schema what it means."""
+    return isinstance(ref, str) and (ref == "#" or ref.startswith("#/"))
+
+
 def with_parts(schema: dict[str, Any], change: Callable[[Schema, str], Schema]) -> dict[str, Any]:
     """A schema in which each schema directly within it is what `change` makes of it and its role, see `ROLES`."""
     changed = dict(schema)

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from moonbox.schema.bounds import BACKTRACKS, OUTERMOST, SPLIT, Estimate, TooCostly
-from moonbox.schema.coercion import stand_in
+from moonbox.schema.bounds import BACKTRACKS, Estimate, TooCostly
+from moonbox.schema.coercion import OTHER_NAMES, stand_in
+from moonbox.schema.tree import UNIONS, WORDS, is_pointer
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -20,7 +21,17 @@ if TYPE_CHECKING:
     from moonbox.schema.tree import SchemaNode
 
 _MOST_PIECES = 1_000_000
-_COMBINED = ("allOf", "anyOf", "oneOf")
+_COMBINED = ("allOf", *UNIONS)
+_OUTERMOST = frozenset({"type", "minItems", "maxItems", "minProperties", "maxProperties", "required"})
+"""Keywords that judge a value without what is in it."""
+_SPLIT = (
+    WORDS
+    | {*_COMBINED, "$id", "$ref", "format", OTHER_NAMES, "additionalItems", "items", "prefixItems"}
+    | {"additionalProperties", "patternProperties", "properties"}
+)
+"""The keywords that are judged piece by piece, or say nothing."""
+_UNEVALUATED = frozenset({"unevaluatedItems", "unevaluatedProperties"})
+_TOO_LARGE = "it is too large for its schema"
 
 
 class Invalid(Exception):
@@ -52,7 +63,7 @@ class Validator:
 
     def _is_valid(self, value: Any) -> bool:
         whole, estimate = self._whole
-        if estimate is None or estimate.affords(self._root.schema, value):
+        if estimate is None or estimate.affords(estimate.whole, value):
             return whole.is_valid(value)
         self._last.pieces = _Pieces(estimate, self._part)
         return bool(self._last.pieces.fits(self._root, value))
@@ -62,7 +73,7 @@ class Validator:
         ((keyword, inner),) = rule.items()
         _, estimate = self._whole
         try:
-            if estimate is not None and not estimate.affords_rule(rule, value):
+            if estimate is not None and not estimate.affords(estimate.work_of(rule), value):
                 if keyword not in _COMBINED:
                     return True
                 pieces = getattr(self._last, "pieces", None) or _Pieces(estimate, self._part)
@@ -76,7 +87,7 @@ class Validator:
     def takes(self, schema: dict[str, Any], value: Any) -> bool:
         """The same for a part of the schema; False where it would take too long."""
         _, estimate = self._whole
-        if estimate is not None and not estimate.affords_rule(schema, value):
+        if estimate is not None and not estimate.affords(estimate.work_of(schema), value):
             return False
         validator = self._part(schema, "", schema)
         return validator is None or bool(validator.is_valid(value))
@@ -85,12 +96,9 @@ class Validator:
     def _whole(self) -> tuple[jsonschema_rs.Validator, Estimate | None]:
         import jsonschema_rs
 
+        estimate = None if self._own else Estimate(self._root)
         try:
-            estimate = None if self._own else Estimate(self._root)
-        except RecursionError:
-            raise TooCostly("its schema is nested too deeply") from None
-        try:
-            if estimate is not None and estimate.is_divided:  # only its parts are used; compiling it may never end
+            if estimate is not None and estimate.whole.loops:  # only its parts are used; compiling it may never end
                 jsonschema_rs.meta.validate(self._root.schema)
                 return _compiled(True, own=False), estimate
             return _compiled(self._root.schema, own=self._own), estimate
@@ -145,35 +153,62 @@ class _Pieces:
 
     def _fits(self, node: SchemaNode, value: Any) -> bool:
         self._left -= 1
-        schema = node.schema
+        schema, estimate = node.schema, self._estimate
         if self._left < 0:
-            raise TooCostly("it is too large for its schema")
-        if self._estimate.affords(schema, value):
+            raise TooCostly(_TOO_LARGE)
+        work = estimate.work(schema)
+        if not work.refers and estimate.affords(work, value):
             return self._judge(schema, "", schema, value)
-        if schema.keys() - SPLIT - ({"$id"} if node is node.root else set()) or not self._estimate.is_divisible:
-            raise TooCostly("it is too large for its schema")
+        if ("$id" in schema and node is not node.root) or not is_pointer(node.reference or "#"):
+            raise TooCostly(_TOO_LARGE)
         if node.target is not node:
             return self.fits(node.target, value)
-        outermost = {keyword: rule for keyword, rule in node.says.items() if keyword in OUTERMOST}
-        combined = {"allOf": node.parts, **node.unions}
-        shell = [None] * len(value) if isinstance(value, list) else value
-        shell = dict.fromkeys(value) if isinstance(value, dict) else shell
-        if not self._judge(outermost, "outermost", schema, shell) or not all(
-            self.combined(keyword, branches, value) for keyword, branches in combined.items()
-        ):
-            return False
+        return (
+            self._fits_rest(node, value)
+            and all(
+                self.combined(keyword, branches, value)
+                for keyword, branches in {"allOf": node.parts, **node.unions}.items()
+            )
+            and self._fits_inside(node, value)
+        )
+
+    def _fits_rest(self, node: SchemaNode, value: Any) -> bool:
+        """Whether a value fits the rules of a schema that are not compared in pieces."""
+        rest = {keyword: rule for keyword, rule in node.says.items() if keyword not in _SPLIT}
+        if rest.keys() <= _OUTERMOST:
+            value = [None] * len(value) if isinstance(value, list) else value
+            value = dict.fromkeys(value) if isinstance(value, dict) else value
+            return self._judge(rest, "rest", node.schema, value)
+        return self._judge_rule(rest, "rest", node.schema, value)
+
+    def _judge_rule(self, rule: dict[str, Any], name: str, kept: Any, value: Any) -> bool:
+        work = self._estimate.work_of(rule)
+        if work.refers or not rule.keys().isdisjoint(_UNEVALUATED) or not self._estimate.affords(work, value):
+            raise TooCostly(_TOO_LARGE)
+        return self._judge(rule, name, kept, value)
+
+    def _fits_inside(self, node: SchemaNode, value: Any) -> bool:
+        """Whether what is in a value fits."""
         if isinstance(value, list):
             heads, rest = node.heads, node.items
             return all(self.fits(heads[at] if at < len(heads) else rest, item) for at, item in enumerate(value))
-        named, rest = node.named, node.rest
-        return not isinstance(value, dict) or all(
-            self.fits(named.get(name, rest), item) for name, item in value.items()
-        )
+        if not isinstance(value, dict):
+            return True
+        patterns = node.says.get("patternProperties", {})
+        other = node.tree.node(node.says.get("additionalProperties", True))
+        for name, item in value.items():
+            parts = [node.named[name]] if name in node.named else []
+            for pattern, part in patterns.items():
+                if self._judge_rule({"pattern": pattern}, "pattern", pattern, name):
+                    parts.append(node.tree.node(part))
+            if not all(self.fits(part, item) for part in parts or [other]):
+                return False
+        return True
 
     def _judge(self, schema: dict[str, Any], name: str, kept: Any, value: Any) -> bool:
         validator = self._part(schema, name, kept)
         if validator is None:
-            raise TooCostly("it is too large for its schema")
+            raise TooCostly(_TOO_LARGE)
         return bool(validator.is_valid(stand_in(value) if self.explains else value))
 
 
