@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from moonbox.errors import ToolDefinitionError
-from moonbox.schema.tree import Schema, SchemaNode, pointed, roles
+from moonbox.schema.tree import DEFINITIONS, Schema, SchemaNode, is_pointer, pointed, roles
 
 MOST_WORK = 1_500_000
 """For one call of the validator: about 40 ms."""
@@ -26,7 +26,7 @@ _MOST_BASES = 20  # schemas with identifiers
 _MOST_BUILT = 20_000  # states of all patterns
 _MOST_PATHS = 2_000  # below `unevaluatedProperties` and `unevaluatedItems`
 _LONGEST_WAY = 200
-_UNEVALUATED = 256  # times the work of its parts
+_UNEVALUATED_TIMES = 256  # the work of its parts
 _FANCY = 1_400  # for each character, with the limit on steps back of BACKTRACKS
 _METASCHEMA = 1_000
 _UNIQUE, _MULTIPLE, _ODD_MULTIPLE = 32, 60, 4_000
@@ -36,26 +36,6 @@ BACKTRACKS = 10_000
 
 class TooCostly(Exception):
     """Validating would take too long."""
-
-
-class _SchemaParts(NamedTuple):
-    """What a validator does with a schema."""
-
-    rules: int
-    """Looks that are not those of a schema within it."""
-    times: int
-    """How often it judges the value to know what is left for `unevaluatedItems` and `unevaluatedProperties`."""
-    same: list[Schema]
-    """What judges the same value."""
-    inside: tuple[_Inside, _Inside]
-    """What judges the elements of an array, and the members of an object."""
-
-
-class _Inside(NamedTuple):
-    one: dict[Any, Schema]
-    """What judges the element or member of a name; under None, all others."""
-    each: list[Schema]
-    """What judges all of them."""
 
 
 class _Work(NamedTuple):
@@ -142,53 +122,33 @@ class Estimate:
 
     def work_of(self, schema: dict[str, Any]) -> _Work:
         """The work of keywords that are no part of the schema, but whose rules are."""
-        whole = next((word for word, part in roles(schema) if word in _WHOLE and self.work(part).loops), None)
-        if whole is not None:
-            raise TooCostly(f"its schema refers to itself below '{whole}'")
-        parts = self._read(schema)
-        works = [self.work(part) for part in parts.same]
-        looks, most = parts.rules + sum(part.looks for part in works), 0
-        if parts.times > 1:
+        works: list[_Work] = []
+        looks = 1 + sum(self._rules(schema))
+        one, each = dict.fromkeys(_INSIDE.values(), 0), dict.fromkeys(_INSIDE.values(), 0)
+        for keyword, part in (*self._referred(schema), *roles(schema)):
+            if keyword in DEFINITIONS:
+                continue
+            work = self.work(part)
+            works.append(work)
+            if work.loops and keyword in _WHOLE:
+                raise TooCostly(f"its schema refers to itself by '{keyword}'")
+            if (kind := _INSIDE.get(keyword)) is None:
+                looks += work.looks
+            elif keyword in _EACH:
+                each[kind] += work.looks
+            else:
+                one[kind] = max(one[kind], work.looks)
+        if not schema.keys().isdisjoint(UNEVALUATED):  # the value is judged again to know what is left for them
             self._paths += looks
-        for one, each in parts.inside:
-            ones, others = (list(map(self.work, inside)) for inside in (one.values(), each))
-            most = max(most, max((part.looks for part in ones), default=0) + sum(part.looks for part in others))
-            works += [*ones, *others]
-        refers = not str(schema.get("$ref", _DEFINED[0])).startswith(_DEFINED) or any(part.refers for part in works)
-        refers |= not schema.keys().isdisjoint(_REFERENCES[1:])
-        way = 1 + max((part.way for part in works), default=0)
-        work = _Work(parts.times * looks + most, way, any(part.loops for part in works), refers)
-        if work.looks > _MOST_LOOKS:
+            looks *= _UNEVALUATED_TIMES
+        looks += max(one[kind] + each[kind] for kind in one)
+        way = 1 + max((work.way for work in works), default=0)
+        if looks > _MOST_LOOKS:
             raise TooCostly("its schema nests too many alternatives within alternatives")
         if way > _LONGEST_WAY:
             raise TooCostly(_LONG_CHAIN)
-        return work
-
-    def _read(self, schema: dict[str, Any]) -> _SchemaParts:
-        same, elements, members = list(self._referred(schema)), _Inside({}, []), _Inside({}, [])
-        rules = 1 + sum(self._rules(schema))
-        for keyword, part in roles(schema):
-            match keyword:
-                case "prefixItems" | "items" if isinstance(schema[keyword], list):
-                    elements.one[len(elements.one)] = part
-                case "items" | "additionalItems":
-                    elements.one[None] = part
-                case "additionalProperties":
-                    members.one[None] = part
-                case "contains" | "unevaluatedItems":
-                    elements.each.append(part)
-                case "patternProperties" | "propertyNames" | "unevaluatedProperties":
-                    members.each.append(part)
-                case "properties" | "$defs" | "definitions":
-                    pass
-                case _:
-                    same.append(part)
-        named = schema.get("properties")
-        members.one.update(named if isinstance(named, dict) else {})
-        patterns = schema.get("patternProperties")
-        rules += sum(map(self._pattern, patterns)) if isinstance(patterns, dict) else 0
-        times = 1 if schema.keys().isdisjoint(("unevaluatedItems", "unevaluatedProperties")) else _UNEVALUATED
-        return _SchemaParts(rules, times, same, (elements, members))
+        refers = any(not str(schema[keyword]).startswith(_DEFINED) for keyword in _REFERENCES if keyword in schema)
+        return _Work(looks, way, any(work.loops for work in works), refers or any(work.refers for work in works))
 
     def _rules(self, schema: dict[str, Any]) -> Iterator[int]:
         """The work of what is not a schema within it."""
@@ -204,6 +164,8 @@ class Estimate:
                     yield len(rule)
                 case "dependentRequired" | "dependencies" if isinstance(rule, dict):
                     yield len(rule) + sum(len(names) for names in rule.values() if isinstance(names, list))
+                case "patternProperties" if isinstance(rule, dict):
+                    yield sum(map(self._pattern, rule))
                 case "uniqueItems":
                     yield _UNIQUE
                 case "multipleOf" if isinstance(rule, int | float):
@@ -212,7 +174,7 @@ class Estimate:
                 case "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" if isinstance(rule, int):
                     yield 2 * rule.bit_length() if abs(rule) >= 2**63 else 0
 
-    def _referred(self, schema: dict[str, Any]) -> Iterator[Schema]:
+    def _referred(self, schema: dict[str, Any]) -> Iterator[tuple[str, Schema]]:
         """All that its references may lead to: which one it is depends on identifiers where a schema has several."""
         for keyword in _REFERENCES:
             if not isinstance(ref := schema.get(keyword), str):
@@ -220,10 +182,11 @@ class Estimate:
             document, _, fragment = ref.partition("#")
             if document and not self._has_identifiers:  # of another document, which is not read
                 continue
+            keyword = keyword if is_pointer(ref) else "$anchor"
             if fragment and not fragment.startswith("/"):
-                yield from self._anchors.get(fragment, ())
+                yield from ((keyword, part) for part in self._anchors.get(fragment, ()))
             else:
-                yield from (pointed(base, f"#{fragment}") for base in self._bases)
+                yield from ((keyword, pointed(base, f"#{fragment}")) for base in self._bases)
 
     def _pattern(self, pattern: str) -> int:
         """The work for each character of a text."""
@@ -302,11 +265,20 @@ def _states(pattern: str) -> int:
     return min(sum(sums), _MOST_BUILT + 1)
 
 
-_WHOLE = frozenset({
-    *("contains", "dependencies", "dependentSchemas", "else", "if", "not", "propertyNames", "then"),
-    *("unevaluatedItems", "unevaluatedProperties"),
-})  # fmt: skip
-"""Keywords that are not compared in pieces."""
+_INSIDE = {
+    **dict.fromkeys(("additionalItems", "contains", "items", "prefixItems", "unevaluatedItems"), "array"),
+    **dict.fromkeys(("additionalProperties", "patternProperties", "properties"), "object"),
+    **dict.fromkeys(("propertyNames", "unevaluatedProperties"), "object"),
+}
+"""What a keyword judges the elements or members of."""
+UNEVALUATED = frozenset({"unevaluatedItems", "unevaluatedProperties"})
+_EACH = UNEVALUATED | {"contains", "patternProperties", "propertyNames"}
+"""Keywords that judge an element or member beside others."""
+_WHOLE = UNEVALUATED | {
+    *("$anchor", "$dynamicRef", "$recursiveRef", "contains", "dependencies", "dependentSchemas"),
+    *("else", "if", "not", "propertyNames", "then"),
+}
+"""Keywords, and references by names, that are not compared in pieces."""
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _DEFINED = ("#/$defs/", "#/definitions/")
 _LONG_CHAIN = "its schema has a chain of references that is too long"

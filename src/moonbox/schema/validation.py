@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from moonbox.schema.bounds import BACKTRACKS, Estimate, TooCostly
+from moonbox.schema.bounds import BACKTRACKS, UNEVALUATED, Estimate, TooCostly
 from moonbox.schema.coercion import OTHER_NAMES, stand_in
 from moonbox.schema.tree import UNIONS, WORDS, is_pointer
 
@@ -30,7 +30,6 @@ _SPLIT = (
     | {"additionalProperties", "patternProperties", "properties"}
 )
 """The keywords that are judged piece by piece, or say nothing."""
-_UNEVALUATED = frozenset({"unevaluatedItems", "unevaluatedProperties"})
 _TOO_LARGE = "it is too large for its schema"
 
 
@@ -183,7 +182,7 @@ class _Pieces:
 
     def _judge_rule(self, rule: dict[str, Any], name: str, kept: Any, value: Any) -> bool:
         work = self._estimate.work_of(rule)
-        if work.refers or not rule.keys().isdisjoint(_UNEVALUATED) or not self._estimate.affords(work, value):
+        if work.refers or not rule.keys().isdisjoint(UNEVALUATED) or not self._estimate.affords(work, value):
             raise TooCostly(_TOO_LARGE)
         return self._judge(rule, name, kept, value)
 
