@@ -207,11 +207,11 @@ def test_sizes_are_kept_and_read_again(tmp_path: Path) -> None:
     learned = kept_in(file)
     for _ in range(3):
         learned.measure("t", 100, scripted=True)
-    assert learned.size("t") == ResultSize(3, 300, scripted=True) and learned.size("t").mean == 100
+    assert learned.sizes() == {"t": ResultSize(3, 300, scripted=True)} and learned.sizes()["t"].mean == 100
     again = kept_in(file)
     assert again.sizes() == {"t": ResultSize(3, 300, scripted=True)}
     again.forget("t")
-    assert again.size("t") == ResultSize()
+    assert again.sizes() == {}
 
 
 def test_uses_are_counted_for_each_owner_and_kept(tmp_path: Path) -> None:

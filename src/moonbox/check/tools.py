@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.check import values as v
 from moonbox.languages.facts import unknown_tool
+from moonbox.languages.language import REST, UNKNOWN
 from moonbox.languages.program import Constant, Expression, Record
-from moonbox.schema.problems import REST, UNKNOWN
 from moonbox.schema.tree import SchemaNode
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class ScriptTools:
         self._aliases = toolbox.aliases()
         self.recent_checks: dict[tuple[Any, ...], Checked] = {}
         """What was found in the scripts that were checked last, by all that it depends on; the latest is the last."""
-        self._results: dict[str, tuple[Any, v.Data]] = {}
+        self._results: dict[str, v.Data] = {}
         self._values: dict[str, v.ToolValue] = {}
         self._fitting: set[tuple[str, ...]] = set()  # tools, each with names that it takes all of
         assert language.vocabulary is not None
@@ -63,16 +63,13 @@ class ScriptTools:
 
     def result(self, tool: Tool) -> v.Data | None:
         """What is known of the tool's result."""
-        schema, learned = tool.returns, False
-        if schema is None:
-            schema, learned = self.learned.schema(tool.path), True
-        if not schema:
-            return None
+        learned = tool.returns is None
+        schema = self.learned.schema(tool.path) if learned else tool.returns
         known = self._results.get(tool.path)
-        if known is None or known[0] is not schema:
-            known = schema, v.Data(SchemaNode(schema), self.written(tool.path), learned, {})
-            self._results[tool.path] = known
-        return known[1]
+        if known is None or known.node.schema is not schema:
+            node = SchemaNode(schema) if learned else tool.returned
+            known = self._results[tool.path] = v.Data(node, self.written(tool.path), learned, {})
+        return known if schema else None
 
     def unknown(self, path: str) -> tuple[str, str | None]:
         """The message and hint for a tool that scripts cannot call."""
@@ -84,11 +81,11 @@ class ScriptTools:
         return f"unknown tool '{path}'", unknown_tool(path, callable_, self._language.tool_name, self._search)
 
     def problem_with(self, tool: Tool, given: list[Any]) -> ArgumentError | None:
-        """What the call itself would say of these arguments; `...` stands for what only the run knows."""
+        """What the call itself would say of these arguments; UNKNOWN and REST stand for what only the run knows."""
         names = _only_names(given)
         if names is not None and (tool.path, *names) in self._fitting:
             return None
-        problems = tool.binder.certain_problems(_known(given), tool.path, self._language.first_index)
+        problems = tool.binder.certain_problems(given, tool.path, self._language.first_index)
         if names is not None and not problems and len(self._fitting) < _MOST_FITTING:
             self._fitting.add((tool.path, *names))
         return tool.binder.error(problems, tool.path) if problems else None
@@ -127,25 +124,16 @@ def _only_names(given: list[Any]) -> tuple[str, ...] | None:
     if len(given) != 1 or type(given[0]) is not dict:
         return None
     named: dict[Any, Any] = given[0]
-    is_open = all(value is ... for value in named.values()) and all(type(name) is str for name in named)
+    is_open = all(value is UNKNOWN for value in named.values()) and all(type(name) is str for name in named)
     return tuple(named) if is_open else None
 
 
-def _known(value: Any) -> Any:
-    """With UNKNOWN for `...`, and REST for a key of it: there may be more of them."""
-    if isinstance(value, dict):
-        return {REST if key is ... else key: _known(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return list(map(_known, value))
-    return UNKNOWN if value is ... else value
-
-
 def literal(value: Expression, keeps_null: bool, depth: int = 0) -> Any:
-    """A written value as data, `...` where only the run knows it; tables of Lua do not keep null."""
+    """A written value as data, UNKNOWN where only the run knows it; tables of Lua do not keep null."""
     if type(value) is Constant:
         return value.value
     if type(value) is not Record or depth > _DEEPEST:
-        return ...
+        return UNKNOWN
     if value.is_list and value.exact:
         items = [literal(item, keeps_null, depth + 1) for _, item in value.entries]
         while items and items[-1] is None and not keeps_null:
@@ -159,6 +147,6 @@ def literal(value: Expression, keeps_null: bool, depth: int = 0) -> Any:
             table[position if name is None else name] = literal(item, keeps_null, depth + 1)
     if not value.exact:
         if position or not table:  # keys that only the run knows may be those of a list
-            return ...
-        table[...] = ...
+            return UNKNOWN
+        table[REST] = UNKNOWN
     return {name: item for name, item in table.items() if keeps_null or item is not None or type(name) is not str}

@@ -37,6 +37,18 @@ RESERVED_WORDS = frozenset(
 )
 
 
+class Unknown:
+    """A value that only the run knows, in arguments that are looked at before it."""
+
+    def __repr__(self) -> str:
+        return "…"
+
+
+UNKNOWN = Unknown()
+REST = Unknown()
+"""As a key: there may be other keys too."""
+
+
 def is_identifier(text: str) -> bool:
     """Whether a script can write `tools.<text>`."""
     return text.isascii() and text.isidentifier() and text not in RESERVED_WORDS

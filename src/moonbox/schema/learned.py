@@ -125,12 +125,8 @@ class LearnedShapes:
             self._shapes[key] = merged
             self._changed()
 
-    def size(self, path: str) -> ResultSize:
-        """How large a tool's results were, of all owners."""
-        return self._sizes.get(path, _NO_SIZE)
-
     def sizes(self) -> dict[str, ResultSize]:
-        """All sizes as they are now."""
+        """How large the results of each tool were, of all owners."""
         with self._lock:
             return dict(self._sizes)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from moonbox import compact
-from moonbox.languages.language import is_identifier
+from moonbox.languages.language import REST, UNKNOWN, is_identifier
 from moonbox.schema.tree import SchemaNode, accepts, best_branch, kind_of
 from moonbox.schema.type_reader import type_text
 from moonbox.suggest import nearest, suggestion
@@ -27,18 +27,6 @@ _MOST_WORK = 1_000_000  # values within values that are looked at to explain, al
 Path = tuple[str | int, ...]
 Fits = Callable[[dict[str, Any], Any], bool]
 """Whether a value fits a small schema."""
-
-
-class Unknown:
-    """A value that only the run knows, in arguments that are looked at before it."""
-
-    def __repr__(self) -> str:
-        return "…"
-
-
-UNKNOWN = Unknown()
-REST = Unknown()
-"""As a key: there may be other keys too."""
 
 
 def is_known(value: Any) -> bool:
@@ -173,7 +161,7 @@ class _Walker:
         before = len(self.problems)
         branches = node.unions[keyword]
         if not is_known(value):
-            fitting = [branch for branch in branches if branch.accepts(value)]
+            fitting = [branch for branch in branches if accepts(branch.kinds, kind_of(value))]
             if len(fitting) == 1:
                 self.walk(fitting[0], value, path)
             return

@@ -7,7 +7,7 @@ as JSON Schema has it counts as not said, and what is nested too deeply, or need
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Generic, TypeVar
 
 Schema = Any
@@ -155,10 +155,6 @@ class SchemaNode:
             return frozenset({"object"})
         return frozenset({"array"}) if kinds is None and ("items" in says or "prefixItems" in says) else kinds
 
-    def accepts(self, value: Any) -> bool:
-        """Whether it accepts values of the type of this one."""
-        return accepts(self.kinds, kind_of(value))
-
     @_rule
     def listed(self) -> list[Any] | None:
         """The only values that fit; None where the schema does not list them."""
@@ -282,7 +278,7 @@ class SchemaNode:
                     shared += 1
             return score - len(value) + shared if self.says.get("additionalProperties") is False else score
         if isinstance(value, list) and value:
-            return 0 if self.heads or self.items.accepts(value[0]) else -4
+            return 0 if self.heads or accepts(self.items.kinds, kind_of(value[0])) else -4
         return {None: 0, True: 4, False: -4}[self.lists(value)]
 
 
@@ -337,16 +333,24 @@ def with_parts(schema: dict[str, Any], change: Callable[[Schema, str], Schema]) 
     return changed
 
 
+def without_properties(schema: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """A schema without these properties at its outermost level."""
+    named, required = schema.get("properties"), schema.get("required")
+    changed = dict(schema)
+    if isinstance(named, dict):
+        changed["properties"] = {name: part for name, part in named.items() if name not in names}
+    if isinstance(required, list):
+        changed["required"] = [name for name in required if name not in names]
+    return changed
+
+
 def roles(schema: dict[str, Any]) -> Iterator[tuple[str, Schema]]:
     """Each schema directly within a schema, with the keyword that it stands under."""
-    for keyword, value in schema.items():
-        if keyword not in ROLES:
-            continue
-        if isinstance(value, dict) and keyword in _NAMED_PARTS:
-            value = list(value.values())
-        elif not isinstance(value, list):
-            value = [] if keyword in _NAMED_PARTS else [value]
-        yield from ((keyword, part) for part in value)
+    for keyword, parts in schema.items():
+        if keyword in _NAMED_PARTS:
+            parts = list(parts.values()) if isinstance(parts, dict) else []
+        if keyword in ROLES:
+            yield from ((keyword, part) for part in (parts if isinstance(parts, list) else [parts]))
 
 
 def kind_of(value: Any) -> str:

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from moonbox.errors import MissingExtra, ToolDefinitionError, UsageError
-from moonbox.schema.tree import pointed, with_parts
+from moonbox.schema.tree import pointed, with_parts, without_properties
 from moonbox.wording import one_line
 from moonbox.worker.chores import ChoreFailed, Chores
 
@@ -149,10 +149,7 @@ class Schemas:
             said["$ref"] = f"#/$defs/{self._name(said['$ref'], references)}"
         named = fields(said.get("properties"))
         dropped = {name for name, part in named.items() if fields(part).get(self._left_out)}
-        if "properties" in said:
-            said["properties"] = {name: part for name, part in named.items() if name not in dropped}
-        if "required" in said:
-            said["required"] = [name for name in items(said["required"]) if name not in dropped]
+        said = without_properties(said, dropped)
         converted = with_parts(said, lambda part, _: self._convert(part, references, depth + 1))
         return _from_30(schema, converted) if self._specification.is_30 else converted
 

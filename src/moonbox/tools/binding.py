@@ -22,10 +22,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, ToolDefinitionError
+from moonbox.languages.language import REST, UNKNOWN
 from moonbox.schema.bounds import TooCostly
 from moonbox.schema.closing import close
 from moonbox.schema.coercion import OTHER_NAMES, Coerce, NotJson, compile_coercion, is_json, json_form, stand_in
-from moonbox.schema.problems import REST, UNKNOWN, find_problems, is_known, path_text, short
+from moonbox.schema.problems import find_problems, is_known, path_text, short
 from moonbox.schema.tree import NARRATION, SchemaNode, accepts
 from moonbox.schema.validation import Invalid, Validator
 from moonbox.tools.signature import parameter_list

@@ -18,7 +18,7 @@ from typing import Any
 
 from moonbox.closing import during
 from moonbox.errors import ArgumentError, Denied, ToolDefinitionError, ToolError
-from moonbox.schema.tree import with_parts
+from moonbox.schema.tree import with_parts, without_properties
 from moonbox.suggest import suggestion
 from moonbox.tools.tool import Tool
 
@@ -271,7 +271,7 @@ def _from_llamaindex(tool: Any, options: dict[str, Any]) -> Tool:
     return Tool.from_schema(
         name=metadata.name,
         description=metadata.description,
-        parameters=_without(metadata.get_parameters_dict(), {*given, wants}),
+        parameters=without_properties(metadata.get_parameters_dict(), {*given, wants}),
         call=acall if inspect.iscoroutinefunction(getattr(tool, "real_fn", None)) else call,
         **options,
     )
@@ -284,12 +284,6 @@ def _llamaindex_result(tool: Any, output: Any) -> Any:
     raw = output.raw_output
     is_plain = hasattr(tool, "real_fn") and output.content == str(raw)
     return raw if is_plain else output.content
-
-
-def _without(schema: dict[str, Any], names: set[Any]) -> dict[str, Any]:
-    properties = {name: part for name, part in schema.get("properties", {}).items() if name not in names}
-    required = [name for name in schema.get("required", ()) if name not in names]
-    return {**schema, "properties": properties, "required": required}
 
 
 # Pydantic AI

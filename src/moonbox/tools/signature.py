@@ -17,13 +17,13 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from moonbox import wording
 from moonbox.errors import UsageError
 from moonbox.languages.language import SHORT, Notation
 from moonbox.schema.facts import SENTENCE, sentences, telling
-from moonbox.schema.tree import NARRATION, SchemaNode
+from moonbox.schema.tree import NARRATION, SchemaNode, without_properties
 from moonbox.schema.type_reader import Reader, minified, singular, type_text
 from moonbox.schema.types import Template, TypeBook, bare, joined
 from moonbox.suggest import unknown
@@ -152,7 +152,7 @@ def shared_words(tools: Sequence[Tool]) -> Set[str]:
 
 def parameters_schema(tool: Tool) -> str:
     """The JSON Schema of a tool's parameters on one line."""
-    return visible(minified(_without_narration(tool.parameters)))
+    return visible(minified(without_properties(tool.parameters, {NARRATION})))
 
 
 def first_sentence(text: str, longest: int = LONGEST_SENTENCE) -> str:
@@ -227,16 +227,6 @@ def _default(node: SchemaNode) -> str:
 
 def _description(node: SchemaNode) -> str:
     return one_line(node.word("description"))
-
-
-def _without_narration(schema: dict[str, Any]) -> dict[str, Any]:
-    if NARRATION not in (schema.get("properties") or {}):
-        return schema
-    kept = {name: part for name, part in schema["properties"].items() if name != NARRATION}
-    changed = {**schema, "properties": kept}
-    if "required" in schema:
-        changed["required"] = [name for name in schema["required"] if name != NARRATION]
-    return changed
 
 
 _MOST_SENTENCES = 2

@@ -17,6 +17,7 @@ from msgspec import Struct, ValidationError, convert
 
 from moonbox.findings import Finding
 from moonbox.languages.facts import by_word
+from moonbox.languages.language import REST, UNKNOWN
 from moonbox.languages.program import Vocabulary
 from moonbox.languages.python.language import PYTHON
 from moonbox.languages.python.rewriting import parameter
@@ -188,7 +189,7 @@ class _Judge:
         given: dict[Any, Any] = {each: _value(item) for each, item in zip(names, args, strict=False)}
         for word, item in words:
             if word is None:
-                given[...] = ...
+                given[REST] = UNKNOWN
             else:
                 given[parameter(word, names)] = _value(item)
         error = self._view.problem_with(tool, [given])
@@ -197,9 +198,9 @@ class _Judge:
 
 
 def _value(item: Any) -> Any:
-    """An argument as it was read; `...` where only the run knows it."""
+    """An argument as it was read; UNKNOWN where only the run knows it."""
     if item == _UNKNOWN:
-        return ...
+        return UNKNOWN
     if isinstance(item, list):
         return [_value(each) for each in item]
     return {key: _value(each) for key, each in item.items()} if isinstance(item, dict) else item
