@@ -2,6 +2,7 @@
 
 A schema that names properties and does not speak of others means no others: `additionalProperties: false` is added.
 It stays open where it says so (`additionalProperties`, `unevaluatedProperties`), and where it names no property.
+Closing works on schemas as they are written, because it writes another one, for the validator.
 
 Several parts may speak of one object (`allOf`, `if`, a union beside properties): their names count together, as one
 rule for `propertyNames`, and no part is closed by itself. A definition that is used both alone and as such a part

@@ -3,7 +3,8 @@
 Beside them, how large the results of every tool were.
 
 A shape is a JSON Schema of types, fields (`required` are those that every object had) and elements. Names of fields
-that are redacted stay out. Shapes are bounded in size and depth, and so is how much of a result is looked at.
+that are redacted stay out. Shapes are bounded in size and depth, and so is how much of a result is looked at. They are
+written schemas, because they are merged, kept in a file, and put into schemas that tools declare.
 
 The keys of a map are data: they may be names or addresses of people. An object is taken for a map, of which only the
 shape of the values is kept, if one of its keys is not an identifier or looks like data, if its values are

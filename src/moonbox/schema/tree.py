@@ -1,7 +1,7 @@
 """The tree of a JSON Schema: each part is read once, when it is asked for. All that reads schemas visits this tree.
 
-A reference leads to the node that it names, so that a tree may have circles. A schema may be a stranger's: what is not
-as JSON Schema has it counts as not said, and what is nested too deeply, or needed to work out itself, as not known.
+A reference leads to the node that it names, so that a tree may have circles. A schema may be a stranger's: keywords
+with invalid values are ignored, and what is nested too deeply, or depends on itself, is unknown.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROLES = {
     **dict.fromkeys(("additionalProperties", "patternProperties", "properties", "unevaluatedProperties"), "inside"),
     **dict.fromkeys(DEFINITIONS, "definition"),
 }
-"""What the schemas under a keyword judge: the same value, whether a condition holds of it, something inside it."""
+"""What the schemas under a keyword judge: the same value, something inside it, or whether a condition holds."""
 _NAMED_PARTS = DEFINITIONS | {"dependencies", "dependentSchemas", "patternProperties", "properties"}
 _DEEPEST = 60  # what one answer about a schema may rest on, one within the other
 _MOST_NESTED_OPTIONS = 20
@@ -57,7 +57,7 @@ class _Tree:
 
 
 class _Read(Generic[T]):
-    """A property of a node that is worked out once; of a `rule`, by the node that a reference leads to."""
+    """A property of a node, computed when it is first read; a `rule`, by the node that a reference leads to."""
 
     def __init__(self, work: Callable[[Any], T], *, rule: bool = False) -> None:
         self.work, self.rule = work, rule
@@ -166,7 +166,7 @@ class SchemaNode:
         return frozenset(option for option in self.listed or () if not isinstance(option, list | dict))
 
     def lists(self, value: Any) -> bool | None:
-        """Whether the value is listed; None where none is."""
+        """Whether the value is one of those listed; None where the schema lists none."""
         if self.listed is None:
             return None
         if isinstance(value, list | dict):
@@ -201,7 +201,7 @@ class SchemaNode:
         )
 
     def _taken(self, names: Names) -> Names:
-        """What a part has; nothing after too many: each of many schemas may take over the names of a large one."""
+        """The names of a part; none once the schemas of the tree have taken over too many names together."""
         self.tree.names_left -= len(names)
         return names if self.tree.names_left >= 0 else type(names)()
 
@@ -311,12 +311,12 @@ def pointed(node: Any, ref: str, otherwise: Any = True) -> Schema:
 
 
 def is_pointer(ref: Any) -> bool:
-    """Whether a reference says by its place in the schema what it means."""
+    """Whether a reference is a path from the root of the schema."""
     return isinstance(ref, str) and (ref == "#" or ref.startswith("#/"))
 
 
 def with_parts(schema: dict[str, Any], change: Callable[[Schema, str], Schema]) -> dict[str, Any]:
-    """A schema in which each schema directly within it is what `change` makes of it and its role, see `ROLES`."""
+    """A copy of a schema in which `change(part, role)` replaces each schema directly within it; see `ROLES`."""
     changed = dict(schema)
     for keyword, value in schema.items():
         role = ROLES.get(keyword)
@@ -333,7 +333,7 @@ def with_parts(schema: dict[str, Any], change: Callable[[Schema, str], Schema]) 
     return changed
 
 
-def without_properties(schema: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
+def without_properties(schema: dict[str, Any], names: Collection[Any]) -> dict[str, Any]:
     """A schema without these properties at its outermost level."""
     named, required = schema.get("properties"), schema.get("required")
     changed = dict(schema)

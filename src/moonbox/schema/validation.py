@@ -108,9 +108,11 @@ class Validator:
             raise Invalid(str(error)) from None
 
     def _part(self, schema: dict[str, Any], keyword: str, kept: Any) -> jsonschema_rs.Validator | None:
-        """A validator for a part of the document, which `kept` is or holds; None where it refers to what only the
-        whole has."""
-        key = (keyword, id(kept))  # it is a part of the document, so that it lives as long as this does
+        """A validator for a schema made of a part of the document; None if it refers to what only the whole has.
+
+        `kept` is a part of the document, which lives as long as this validator.
+        """
+        key = (keyword, id(kept))
         if key not in self._parts:
             self._parts[key] = self._compile(schema)
         return self._parts[key]
@@ -133,7 +135,7 @@ class _Pieces:
         self._estimate, self._part = estimate, part
         self._left = _MOST_PIECES
         self.explains = False
-        """Whether values may have parts that JSON cannot express, because nothing is decided any more."""
+        """Whether it only explains a refusal, so that values may have parts that JSON cannot express."""
         self._known: dict[tuple[int, int], tuple[bool, Any]] = {}  # with the value, so that its id stays its own
 
     def fits(self, node: SchemaNode, value: Any) -> bool:

@@ -113,7 +113,8 @@ class Specification:
 
 
 class Schemas:
-    """The schemas of a specification as JSON Schemas, for requests or for responses.
+    """The schemas of a specification as JSON Schemas, for requests or for responses; they are read as written, to be
+    written anew.
 
     Each schema that is referred to is converted once and shared by all tools, under its name in `$defs`. Properties
     that are `left_out` (`readOnly`, `writeOnly`) are only for the other direction.
