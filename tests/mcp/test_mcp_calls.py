@@ -70,6 +70,11 @@ class Work:
         return result("done")
 
 
+async def begun(calls: OpenCalls, by: McpClient, work: Any) -> Any:
+    """The result of a new call of a script, or its first question."""
+    return await calls.resume(calls.start(by, work, script=True, wait_tool=WAIT), by)
+
+
 @pytest.fixture
 def box(tmp_path: Path) -> Iterator[Sandbox]:
     with Sandbox(journal=str(tmp_path / "journal.db"), min_workers=0) as sandbox:
@@ -79,7 +84,8 @@ def box(tmp_path: Path) -> Iterator[Sandbox]:
 def test_a_task_is_waited_for_only_as_long_as_the_client_wants() -> None:
     async def main() -> None:
         calls, work = registry(), Work()
-        task = calls.begin_task(client(), work, script=True, seconds=60)
+        task = calls.start(client(), work, script=True)
+        task.enter_background(60)
         answer: Any = await calls.wait(client(), {"run_id": task.id, "seconds": 0}, WAIT)
         assert answer.structured_content == {"run": task.id, "calls": 0, "running": True}
         assert f'call {WAIT} with run_id = "{task.id}"' in text(answer)
@@ -101,7 +107,7 @@ def test_a_script_whose_client_does_not_come_back_is_stopped_once() -> None:
             await call.answer(ToolCall(tool="t", definition=None, arguments={}, index=1, run_id="", repl_id=""))
             return await work(call)
 
-        answer: Any = await calls.begin(client(modern=True), asking, script=True, wait_tool=WAIT)
+        answer: Any = await begun(calls, client(modern=True), asking)
         run_id = answer.structured_content["run"]
         while answer.result_type != "input_required":
             answer = await calls.wait(client(modern=True), {"run_id": run_id}, WAIT)
@@ -120,7 +126,7 @@ def test_a_script_whose_client_does_not_come_back_is_stopped_once() -> None:
 def test_a_cancelled_task_is_known_as_cancelled_while_it_stops(box: Sandbox) -> None:
     async def main() -> None:
         calls, work = registry(journal=box.journal), Work()
-        answer: Any = await calls.begin(client(), work, script=True, wait_tool=WAIT)
+        answer: Any = await begun(calls, client(), work)
         run_id = answer.structured_content["run"]
         await await_until(lambda: work.begun)
         call = await calls.find_kept(run_id, client())
@@ -146,7 +152,7 @@ def test_a_request_that_is_given_up_before_the_client_knows_the_id_stops_its_scr
         await asyncio.to_thread(box.run, "return 1")  # the journal is there
         with sqlite3.connect(tmp_path / "journal.db", isolation_level=None) as other:
             other.execute("BEGIN IMMEDIATE")  # the handle cannot be written now
-            request = asyncio.create_task(calls.begin(client(), work, script=True, wait_tool=WAIT))
+            request = asyncio.create_task(begun(calls, client(), work))
             await await_until(lambda: work.begun and calls.of(client()))
             request.cancel()
             await asyncio.wait([request])
@@ -304,7 +310,8 @@ def test_globals_that_nobody_can_continue_with_are_not_kept(meta: Any) -> None:
 
         async def call(source: str, **more: Any) -> Any:
             params = types.CallToolRequestParams(name="lua_repl", arguments={"source_code": source, **more}, _meta=meta)
-            return await calls.begin(alice, lambda call: runner.run(call, alice, params, views.view()), script=True)
+            call = calls.start(alice, lambda call: runner.run(call, alice, params, views.view()), script=True)
+            return await calls.resume(call, alice)
 
         async def give_up(**more: Any) -> None:
             held.clear()

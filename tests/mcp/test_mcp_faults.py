@@ -86,7 +86,7 @@ def test_a_call_that_may_have_taken_effect_is_not_called_retryable(tmp_path: Pat
         os.kill(pid, signal.SIGSTOP)
 
         def kill_during_the_call() -> None:
-            wait_until(lambda: upstreams.calls_in_progress("memory"))
+            wait_until(lambda: upstreams._find("memory").callbacks.calls)
             os.kill(pid, signal.SIGKILL)
 
         killer = threading.Thread(target=kill_during_the_call)

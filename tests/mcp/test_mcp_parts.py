@@ -346,7 +346,7 @@ class Refusing:
 def test_a_resource_that_a_server_refuses_to_tell_of_keeps_nobody_from_others() -> None:
     async def main() -> None:
         transport: Any = None
-        connection = Connection(transport, (transport, transport), ClientFeatures(), transport, None)
+        connection = Connection(transport, (transport, transport), ClientFeatures(), transport, transport)
         session: Any = Refusing()
         connection.session = session
 
@@ -374,7 +374,7 @@ def test_a_resource_that_a_server_refuses_to_tell_of_keeps_nobody_from_others() 
         assert session.followed == {"file:///known"}
         session.followed.clear()
         again = Connection(
-            transport, (transport, transport), ClientFeatures(), transport, None
+            transport, (transport, transport), ClientFeatures(), transport, transport
         )  # after a restart of the server, which has lost a resource
         again.session = session
         refused = await again.subscribe({"file:///unknown", *(f"file:///{number}" for number in range(9))})
@@ -423,7 +423,7 @@ def test_a_script_that_ends_just_when_its_client_has_waited_enough_is_not_told_a
 
         client = _follower("alice", "hers")
         calls = OpenCalls(ServeSettings(answer_within=1e-9), lambda _: None)
-        answer: Any = await calls.begin(client, work, script=True, wait_tool="wait")
+        answer: Any = await calls.resume(calls.start(client, work, script=True, wait_tool="wait"), client)
         while (answer.structured_content or {}).get("running"):
             answer = await calls.wait(client, {"run_id": answer.structured_content["run"]}, "wait")
         return answer.content[0].text

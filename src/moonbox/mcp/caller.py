@@ -240,12 +240,11 @@ def redacted(model: T, hide: SecretRedactor) -> T:
     return model if clean is data else type(model).model_validate(clean, by_name=False)
 
 
-def sdk_callbacks(features: ClientFeatures, answer: Answer, log: Log | None) -> dict[str, Any]:
+def sdk_callbacks(features: ClientFeatures, answer: Answer, log: Log) -> dict[str, Any]:
     """Callbacks for what the server may ask; the SDK announces exactly these."""
 
     async def message(params: types.LoggingMessageNotificationParams) -> None:
-        if log is not None:
-            log(params)
+        log(params)
 
     callbacks: dict[str, Any] = {"logging_callback": message}
     if features.sampling:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -237,7 +238,10 @@ def write_file(path: Path, text: str) -> None:
 
 def toml_tables(text: str, root: Sequence[str], path: Path) -> dict[str, Any]:
     """The tables [root.name] of a TOML file, by name."""
-    table: Any = _parsed_toml(text, path)
+    return _below(_parsed_toml(text, path), root)
+
+
+def _below(table: Any, root: Sequence[str]) -> dict[str, Any]:
     for key in root:
         table = table.get(key, {}) if isinstance(table, dict) else {}
     return table if isinstance(table, dict) else {}
@@ -302,8 +306,9 @@ def _cut(text: str, root: Sequence[str], names: Sequence[str]) -> str:
     kept, inside = [], False
     for line in text.splitlines(keepends=True):
         if line.lstrip().startswith("["):
-            parts = _table_name(line)
-            inside = parts[: len(root)] == list(root) and parts[len(root) : len(root) + 1] in [[name] for name in names]
+            inside = False
+            with contextlib.suppress(ValueError, RecursionError):
+                inside = any(name in _below(tomllib.loads(line), root) for name in names)
         if not inside:
             kept.append(line)
     return "".join(kept)
@@ -315,20 +320,3 @@ def _without_empty(value: Any) -> Any:
         return value
     inner = {key: _without_empty(item) for key, item in value.items()}
     return {key: item for key, item in inner.items() if item != {}}
-
-
-def _table_name(line: str) -> list[str]:
-    """The parts of a table's name in its header; empty if the line is not one."""
-    try:
-        table: Any = tomllib.loads(line)
-    except (ValueError, RecursionError):
-        return []
-    parts = []
-    while isinstance(table, dict | list) and table:
-        if isinstance(table, list):
-            table = table[0]
-            continue
-        key = next(iter(table))
-        parts.append(key)
-        table = table[key]
-    return parts

@@ -16,11 +16,12 @@ from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 import anyio.lowlevel
 import mcp_types as types
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.shared.message import SessionMessage
 
 from moonbox.threads import soon
@@ -56,7 +57,7 @@ class Side(Protocol):
 
 
 @dataclass(eq=False)
-class LineStream:
+class LineStream(ObjectReceiveStream["Item"], ObjectSendStream[SessionMessage]):
     """Both of the SDK's streams of one connection, directly over pipes, without a task in between."""
 
     _reader: asyncio.StreamReader
@@ -106,21 +107,6 @@ class LineStream:
 
     async def aclose(self) -> None:
         self._closed = True
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Item:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
 
 
 @contextlib.contextmanager

@@ -258,19 +258,6 @@ def header_value(name: str, text: str) -> bytes:
     return data
 
 
-class ByteBudget:
-    """A count of bytes that may not grow past its bound."""
-
-    def __init__(self, most: int, what: str = "the response") -> None:
-        self._most, self._what, self._used = most, what, 0
-
-    def spend(self, size: int) -> None:
-        """Raises NetError as soon as the total is larger than the bound."""
-        self._used += size
-        if self._used > self._most:
-            raise NetError(f"{self._what} is larger than {self._most:,} bytes", code="too_large")
-
-
 def is_compressed(encoding: str) -> bool:
     """Whether a Content-Encoding header says anything but identity."""
     return encoding.strip().lower() not in ("", "identity")
@@ -280,26 +267,23 @@ def read_body(chunks: Iterable[bytes], encoding: str, most: int) -> bytes:
     """The decoded body; raises NetError as soon as it is known to be larger than `most`."""
     encoding = encoding.strip().lower()
     body = bytearray()  # not a list of pieces: a server chooses how many there are, and each has its overhead
-    budget = ByteBudget(most)
-    pieces: Iterable[bytes] = chunks
     if is_compressed(encoding):
         if encoding not in ("gzip", "x-gzip", "deflate"):
             raise NetError(f"the response has the unexpected encoding {encoding[:40]!r}", code="protocol")
-        pieces = _inflated(_bounded(chunks, most), encoding)
-    for piece in pieces:
-        budget.spend(len(piece))
+        # Compressed data is hardly ever larger than what it unpacks to; parts of it that are empty must end too.
+        chunks = _inflated(_bounded(chunks, most, most // 64 + _STEP), encoding)
+    for piece in _bounded(chunks, most):
         body += piece
     return bytes(body)
 
 
-def _bounded(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
-    """Compressed data, which is hardly ever larger than what it unpacks to: parts that are empty must end too."""
-    received = 0
+def _bounded(chunks: Iterable[bytes], most: int, tolerance: int = 0) -> Iterator[bytes]:
+    size = 0
     for chunk in chunks:
-        yield chunk
-        received += len(chunk)
-        if received > most + most // 64 + _STEP:
+        size += len(chunk)
+        if size > most + tolerance:
             raise NetError(f"the response is larger than {most:,} bytes", code="too_large")
+        yield chunk
 
 
 def _inflated(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from moonbox.mcp.server.tools import ToolViews
 
     Request = ServerRequestContext[Any, Any]
-    Begin = Callable[[McpClient, types.CallToolRequestParams, float], OpenCall]
+    Begin = Callable[[McpClient, types.CallToolRequestParams], OpenCall]
     Work = Callable[[OpenCall], Coroutine[Any, Any, types.CallToolResult]]
 
 MOST_KEPT = 64
@@ -71,17 +71,8 @@ class OpenCalls:
         self.recover: Callable[..., Coroutine[Any, Any, types.CallToolResult]]
         """Continues a script that a restart of the server has cut off."""
 
-    async def begin(self, client: McpClient, work: Work, *, script: bool, wait_tool: str | None = None) -> Outcome:
-        """Start a new call; the result, or the first question. `wait_tool` gives the result of one that takes long."""
-        return await self.resume(self._start(client, work, script=script, wait_tool=wait_tool), client)
-
-    def begin_task(self, client: McpClient, work: Work, *, script: bool, seconds: float) -> OpenCall:
-        """Start a call in the background, which ends after so many seconds and is forgotten then."""
-        call = self._start(client, work, script=script)
-        call.enter_background(seconds)
-        return call
-
-    def _start(self, client: McpClient, work: Work, **options: Any) -> OpenCall:
+    def start(self, client: McpClient, work: Work, **options: Any) -> OpenCall:
+        """Start a new call; `resume` waits for its result. The options are those of OpenCall."""
         call = OpenCall(client, self._settings, self._direct_name, **options)
         self._calls[call.id] = call
         call.start(work(call))
@@ -177,7 +168,7 @@ class OpenCalls:
             return call
         known = await in_thread(self._handles.has, id, client.owner)
         if (call := self._kept(id, client)) is None and known and self.has_room(client):
-            call = self._start(client, lambda call: self.recover(call, client, in_flight), wait_tool=wait_tool, id=id)
+            call = self.start(client, lambda call: self.recover(call, client, in_flight), wait_tool=wait_tool, id=id)
             call.enter_background()
             call.has_handle = True
         return call
@@ -338,9 +329,10 @@ class WaitArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(eq=False)
 class TaskCalls:
-    """Middleware and handlers. `begin` starts a call."""
+    """Middleware and handlers. `begin` starts a call; `wait` is awaited before."""
 
     _begin: Begin
+    _wait: Callable[[], Awaitable[None]]
     _views: ToolViews
     _calls: OpenCalls
 
@@ -356,22 +348,24 @@ class TaskCalls:
             raise MCPError(types.METHOD_NOT_FOUND, "Method not found", ctx.method)
         if ctx.method != "tools/call" or params.get("task") is None or modern:
             return await call_next(ctx)
-        call = types.CallToolRequestParams.model_validate(params, by_name=False)
-        task = self._start(McpClient.of(ctx), call)
+        await self._wait()
+        task = self._start(McpClient.of(ctx), types.CallToolRequestParams.model_validate(params, by_name=False))
         result = types.CreateTaskResult(task=types.Task(**_fields(task)))
         return result.model_dump(by_alias=True, mode="json", exclude_none=True)
 
-    def _start(self, client: McpClient, call: types.CallToolRequestParams) -> OpenCall:
-        if not self._views.supports_tasks(client, call.name):
-            raise MCPError(types.METHOD_NOT_FOUND, f"the tool '{call.name}' cannot be called as a task")
+    def _start(self, client: McpClient, params: types.CallToolRequestParams) -> OpenCall:
+        if not self._views.supports_tasks(client, params.name):
+            raise MCPError(types.METHOD_NOT_FOUND, f"the tool '{params.name}' cannot be called as a task")
         if not self._calls.has_room(client):
             raise MCPError(types.INVALID_PARAMS, f"this client already has {MOST_KEPT} tasks; try again later")
-        assert call.task is not None
-        wanted = _KEPT_MILLISECONDS if call.task.ttl is None else call.task.ttl
+        assert params.task is not None
+        wanted = _KEPT_MILLISECONDS if params.task.ttl is None else params.task.ttl
         seconds = min(max(wanted, 1), _LONGEST_MILLISECONDS) / 1000
         # The request ends now, and with it whatever could be asked or told on its way.
         alone = replace(client, capabilities=None, wants_progress=False)
-        return self._begin(alone, call.model_copy(update={"task": None}), seconds)
+        call = self._begin(alone, params.model_copy(update={"task": None}))
+        call.enter_background(seconds)
+        return call
 
     # Requests
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,6 +15,7 @@ from mcp import MCPError
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
 
+from moonbox.mcp.server.sessions import LOG_LEVELS, McpClient
 from moonbox.runs.record import ScriptProgress, progress_words
 from moonbox.threads import soon
 from moonbox.wording import counted, visible
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from mcp.server.session import ServerSession
     from mcp.shared.subscriptions import ServerEvent
 
-    from moonbox.mcp.server.sessions import McpClient
     from moonbox.runs.call_entry import CallEntry
     from moonbox.tools.toolbox import Toolbox
 
@@ -35,7 +35,7 @@ _STEP = 1e-6
 _FLUSH_SECONDS = 5.0
 _MAX_RELAYED = 500
 """Notifications of one call that wait to be sent."""
-_MAX_SESSIONS = 500
+_MAX_SESSIONS = 1_000
 _MAX_SUBSCRIPTIONS = 200
 """Resources that one client can follow, in all of its sessions and streams."""
 _MAX_STREAMS = 100
@@ -49,38 +49,57 @@ class ChangeNotifier:
     def __init__(self, toolbox: Toolbox, fingerprint: Callable[[], str]) -> None:
         self._toolbox = toolbox
         self._fingerprint = fingerprint
-        self._sessions: OrderedDict[str, ServerSession] = OrderedDict()
         self._bus = InMemorySubscriptionBus()
         self.listen = ListenHandler(self._bus)
         self._changed = asyncio.Event()
         self._offers_changed = False
         self._followers: dict[object, _Follower] = {}
+        """Sessions by the ids of their clients, the most recently used last; and streams."""
         self._sending: set[asyncio.Task[None]] = set()
 
     def add(self, client: McpClient) -> None:
         """Notify this client from now on: it has listed something."""
         if not client.modern:
-            self._sessions[client.id] = client.channel
-            self._sessions.move_to_end(client.id)
-            if len(self._sessions) > _MAX_SESSIONS:
-                self._sessions.popitem(last=False)
+            self._session(client)
+
+    def _session(self, client: McpClient) -> _Follower:
+        """The session of a client of the earlier protocol; of too many, the one that was not used for longest ends."""
+        session = self._followers.pop(client.id, None) or _Follower(client.share)
+        session.client = client
+        self._followers[client.id] = session
+        sessions = [key for key, one in self._followers.items() if one.client is not None]
+        if len(sessions) > _MAX_SESSIONS:
+            del self._followers[sessions[0]]
+        return session
 
     def remove(self, client: str) -> None:
         """The client with this id has ended its session."""
-        self._sessions.pop(client, None)
         self._followers.pop(client, None)
+
+    # Log levels
+
+    def level_of(self, client: McpClient) -> str | None:
+        """The level that a client has set for its session."""
+        session = self._followers.get(client.id)
+        return None if session is None else session.level
+
+    def set_level(self, client: McpClient, level: types.LoggingLevel) -> types.LoggingLevel:
+        """Set the level of a session; the most verbose level of all of them."""
+        self._session(client).level = level
+        levels = [one.level for one in self._followers.values() if one.level is not None]
+        return min(levels, key=LOG_LEVELS.index)
 
     # Resources that clients follow
 
     def subscribe(self, client: McpClient, uri: str) -> None:
         """A client of the earlier protocol follows a resource."""
         self._check_room(client, [uri])
-        self._followers.setdefault(client.id, _Follower(client.share, client)).uris.add(uri)
+        self._session(client).uris.add(uri)
 
     @contextlib.contextmanager
     def stream(self, client: McpClient, uris: list[str]) -> Iterator[None]:
         """A client of the current protocol has a stream of changes open, and follows these resources on it."""
-        streams = sum(one.session is None and one.share == client.share for one in self._followers.values())
+        streams = sum(one.client is None and one.share == client.share for one in self._followers.values())
         if streams >= _MAX_STREAMS:
             raise MCPError(types.INVALID_PARAMS, f"a client can have at most {_MAX_STREAMS} streams of changes")
         self._check_room(client, uris)
@@ -103,8 +122,6 @@ class ChangeNotifier:
     def unsubscribe(self, client: str, uri: str) -> None:
         if (follower := self._followers.get(client)) is not None:
             follower.uris.discard(uri)
-            if not follower.uris:
-                del self._followers[client]
 
     def subscribed(self) -> set[str]:
         return {uri for follower in self._followers.values() for uri in follower.uris}
@@ -116,9 +133,7 @@ class ChangeNotifier:
         task.add_done_callback(self._sending.discard)
 
     async def _send_updated(self, uri: str) -> None:
-        await self._bus.publish(ResourceUpdated(uri))
-        sessions = [one.session for one in self._followers.values() if one.session is not None and uri in one.uris]
-        await asyncio.gather(*(self._send(one.id, one.channel.send_resource_updated(uri)) for one in sessions))
+        await self._notify(ResourceUpdated(uri), lambda session: session.send_resource_updated(uri), uri)
 
     # Lists
 
@@ -152,29 +167,36 @@ class ChangeNotifier:
         finally:
             unsubscribe()
 
-    async def _notify(self, event: ServerEvent, send: Callable[[ServerSession], Awaitable[None]]) -> None:
+    async def _notify(
+        self, event: ServerEvent, send: Callable[[ServerSession], Awaitable[None]], uri: str | None = None
+    ) -> None:
+        """On all streams and sessions; with a `uri` on those that follow this resource."""
         await self._bus.publish(event)
-        sessions = list(self._sessions.items())
-        await asyncio.gather(*(self._send(client, send(session)) for client, session in sessions))
+        followers = [one for one in self._followers.values() if uri is None or uri in one.uris]
+        clients = [one.client for one in followers if one.client is not None]
+        await asyncio.gather(*(self._send(client, send(client.channel)) for client in clients))
 
-    async def _send(self, client: str, sending: Awaitable[None]) -> None:
+    async def _send(self, client: McpClient, sending: Awaitable[None]) -> None:
         """Notify one session; one that is gone or does not read does not delay the others."""
-        session = self._sessions.get(client)
         try:
             async with asyncio.timeout(_SEND_SECONDS):
                 await sending
         except Exception:  # noqa: BLE001 - however a session fails, it is of no more use
-            if session is None or self._sessions.get(client) is session:
-                self.remove(client)
+            session = self._followers.get(client.id)
+            if session is not None and session.client is client:
+                self.remove(client.id)
 
 
 @dataclass(eq=False, slots=True)
 class _Follower:
-    """A session of the earlier protocol, or a stream of the current one, and the resources that it follows."""
+    """A session of the earlier protocol, or a stream of the current one, and what it is told of."""
 
     share: str
-    session: McpClient | None = None
+    client: McpClient | None = None
+    """As it sent its latest request; None for a stream."""
     uris: set[str] = field(default_factory=set)
+    level: types.LoggingLevel | None = None
+    """The log level that the session has set."""
 
 
 class Relay:

@@ -6,7 +6,7 @@ import contextlib
 import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp_types as types
@@ -18,7 +18,7 @@ from moonbox.audit.sinks import MemorySink, Trail
 from moonbox.errors import AuditError, ToolError, UsageError
 from moonbox.mcp.caller import CALLER
 from moonbox.mcp.server.call import OpenCall
-from moonbox.mcp.server.sessions import LOG_LEVELS, McpClient
+from moonbox.mcp.server.sessions import McpClient
 from moonbox.media import PREFIX as MEDIA
 from moonbox.threads import in_thread
 from moonbox.wording import counted
@@ -40,7 +40,6 @@ T = TypeVar("T")
 
 PAGE = 500
 """Prompts, resources or templates in one answer."""
-_MAX_LEVELS = 1_000
 RUNS = "moonbox://runs/"
 SERVERS = "moonbox://servers"
 _JSON = "application/json"
@@ -55,19 +54,13 @@ class Passthrough:
     _notifier: ChangeNotifier
     _settings: ServeSettings
     _wait: Callable[[], Awaitable[None]]
-    _levels: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._upstreams.on_offers_changed = self._notifier.offers_changed
         self._upstreams.on_resource_updated = self._notifier.resource_updated
 
-    def level_of(self, client: str) -> str | None:
-        """The level that a client has set for its session."""
-        return self._levels.get(client)
-
     async def end_session(self, client: str) -> None:
         """Forget what the client followed, so that servers need not tell of it."""
-        self._levels.pop(client, None)
         self._notifier.remove(client)
         with contextlib.suppress(MCPError):
             await self._update_subscriptions()
@@ -182,12 +175,7 @@ class Passthrough:
 
     async def set_level(self, context: Request, params: types.SetLevelRequestParams) -> types.EmptyResult:
         """Each client gets what it asked for; servers are asked for the most verbose level of all clients."""
-        client = McpClient.of(context).id
-        self._levels.pop(client, None)
-        self._levels[client] = params.level
-        while len(self._levels) > _MAX_LEVELS:
-            self._levels.pop(next(iter(self._levels)))
-        lowest: Any = min(self._levels.values(), key=LOG_LEVELS.index)
+        lowest = self._notifier.set_level(McpClient.of(context), params.level)
         await self._wait()
         await self._upstreams.set_log_level(lowest)
         return types.EmptyResult()

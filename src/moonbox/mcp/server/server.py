@@ -114,7 +114,7 @@ class MoonboxServer:
         security = RequestStateSecurity.ephemeral(ttl=self.settings.answer_seconds)
         # Replaces the SDK's tracing: moonbox records its own spans, with scripts, calls and limits.
         boundary = RequestStateBoundary(security, default_audience=NAME)
-        tasks = TaskCalls(self._begin_task, self._views, self._calls)
+        tasks = TaskCalls(self._begin, self.requests.wait, self._views, self._calls)
         tasks.register(app)
         app.middleware[:] = [self.requests, boundary, tasks]
         return app
@@ -160,7 +160,7 @@ class MoonboxServer:
 
     async def _call_tool(self, context: Request, params: types.CallToolRequestParams) -> Outcome:
         client = McpClient.of(context)
-        if not client.modern and (level := self._offers.level_of(client.id)) is not None:
+        if not client.modern and (level := self._notifier.level_of(client)) is not None:
             client = replace(client, log_level=level)
         if params.request_state is not None:
             call = self._calls.find(params.request_state, client)
@@ -170,27 +170,18 @@ class MoonboxServer:
                 )
             call.take_answers(params.input_responses)
             return await self._calls.resume(call, client)
-        view = self._views.of(client)
-        if params.name == view.wait_tool:
-            return await self._calls.wait(client, params.arguments or {}, view.wait_tool)
-        return await self._begin_call(client, params, view.wait_tool)
-
-    async def _begin_call(
-        self, client: McpClient, params: types.CallToolRequestParams, wait_tool: str | None
-    ) -> Outcome:
+        wait_tool = self._views.of(client).wait_tool
+        if params.name == wait_tool:
+            return await self._calls.wait(client, params.arguments or {}, wait_tool)
         await self.requests.wait()
+        return await self._calls.resume(self._begin(client, params), client)
+
+    def _begin(self, client: McpClient, params: types.CallToolRequestParams) -> OpenCall:
+        """Start a call of a tool."""
         view = self._views.of(client)
         script = params.name == view.code_tool
         run = partial(self._runner.run, client=client, params=params, view=view)
-        return await self._calls.begin(client, run, script=script, wait_tool=wait_tool if script else None)
-
-    def _begin_task(self, client: McpClient, params: types.CallToolRequestParams, seconds: float) -> OpenCall:
-        async def work(call: OpenCall) -> types.CallToolResult:
-            await self.requests.wait()
-            return await self._runner.run(call, client, params, self._views.of(client))
-
-        script = params.name == self._views.of(client).code_tool
-        return self._calls.begin_task(client, work, script=script, seconds=seconds)
+        return self._calls.start(client, run, script=script, wait_tool=view.wait_tool if script else None)
 
     # In the background
 

@@ -44,6 +44,7 @@ MAX_OFFERS = 2_000
 """Of each kind, from one server."""
 _MAX_PAGES = 100
 _MAX_CACHED_BYTES = 8_000_000
+_FIRST_DELAY, _LONGEST_DELAY = 0.1, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,23 +170,12 @@ async def all_pages(list_page: Callable[..., Awaitable[Any]], name: str, most: i
 log = logging.getLogger("moonbox.mcp")
 
 
-class RelistDelay:
-    """How long to wait after a change before the tools are listed again; it doubles while the changes do not stop."""
+def relist_delay(before: float, quiet: float) -> float:
+    """How long to wait after a change before the tools are listed again; it doubles while the changes do not stop.
 
-    first, longest = 0.1, 10.0
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._seconds = self.first
-        self._listed_at = clock()
-
-    def next(self) -> float:
-        soon = self._clock() - self._listed_at < 2 * self._seconds
-        self._seconds = min(self.longest, self._seconds * 2) if soon else self.first
-        return self._seconds
-
-    def listed(self) -> None:
-        self._listed_at = self._clock()
+    `before` is the last such delay, `quiet` the time since the tools were listed.
+    """
+    return min(_LONGEST_DELAY, before * 2) if quiet < 2 * before else _FIRST_DELAY
 
 
 @dataclass(eq=False)
@@ -260,10 +250,10 @@ class ServerCatalog:
 
         Less and less often if the server never stops to say that something has changed.
         """
-        delay, again = RelistDelay(), connection.changed.is_set()
+        delay, again = _FIRST_DELAY, connection.changed.is_set()
         while True:
             connection.changed.clear()
-            delay.listed()
+            listed_at = time.monotonic()
             try:
                 async with asyncio.timeout(self._settings.start_timeout):
                     if again and (listed := await connection.tools()) != self._listed:
@@ -278,7 +268,8 @@ class ServerCatalog:
                 log.warning("the MCP server '%s' failed to list what it offers: %s", self._settings.name, reason)
                 self.offers_known.set()
             await connection.changed.wait()
-            await asyncio.sleep(delay.next())
+            delay = relist_delay(delay, time.monotonic() - listed_at)
+            await asyncio.sleep(delay)
             again = True
 
 

@@ -15,10 +15,11 @@ import mcp_types as types
 from mcp import ClientSession, MCPError
 from mcp.client import ClientRequestContext
 from mcp.client._input_required import InputRequiredRoundsExceededError, run_input_required_driver
+from mcp.client._probe import negotiate_auto
 from mcp.client.subscriptions import listen
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from moonbox._version import __version__
 from moonbox.errors import ToolError
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=BaseModel)
 Questions = types.InputRequiredResult
-Protocol = Literal["current", "earlier"]
 Clients = Literal["current", "earlier", "mixed"]
 """The protocol of the clients that the servers work for."""
 
@@ -61,7 +61,7 @@ class Connection:
     """A live connection. Use it only on the event loop on which it was made."""
 
     def __init__(
-        self, transport: Transport, streams: TransportStreams, features: ClientFeatures, answer: Answer, log: Log | None
+        self, transport: Transport, streams: TransportStreams, features: ClientFeatures, answer: Answer, log: Log
     ) -> None:
         self.transport = transport
         self._dispatcher: JSONRPCDispatcher[Any] = JSONRPCDispatcher(*streams)
@@ -281,45 +281,38 @@ def make_transport(settings: ServerSettings, auth: httpx2.Auth | None = None) ->
 
 @contextlib.asynccontextmanager
 async def connect(
-    transport: Transport, features: ClientFeatures, answer: Answer, log: Log | None = None
+    transport: Transport, features: ClientFeatures, answer: Answer, log: Log = lambda _: None
 ) -> AsyncIterator[Connection]:
     """Start or reach the server and agree on a protocol that suits it and its clients.
 
     `answer` gets what the server asks, within `features`; `log` gets its log messages.
     """
-    protocols: tuple[Protocol, ...] = ("current", "earlier")
-    if transport.settings.protocol != "auto":
-        protocols = (transport.settings.protocol,)
-    elif features.clients == "earlier":
-        protocols = ("earlier", "current")
     async with transport.connect() as streams:
         connection = Connection(transport, streams, features, answer, log)
         async with connection.session:
-            await _negotiate(connection.session, protocols)
+            await _negotiate(connection.session, transport.settings.protocol, features.clients)
             yield connection
 
 
-async def _negotiate(session: ClientSession, protocols: tuple[Protocol, ...]) -> None:
-    """Agree on the first of these protocols that the server speaks: by discovery, or by the earlier handshake."""
-    steps = {"current": session.discover, "earlier": session.initialize}
-    failures: dict[str, Exception] = {}
-    for _ in range(2):
-        for protocol in protocols:
+async def _negotiate(session: ClientSession, protocol: str, clients: Clients) -> None:
+    """Agree on a protocol: by discovery, or by the earlier handshake."""
+    try:
+        if protocol == "current":
+            await session.discover()
+        elif protocol == "earlier":
+            await session.initialize()
+        elif clients != "earlier":
+            await negotiate_auto(session)
+        else:
             try:
-                await steps[protocol]()
-            except (MCPError, ValidationError, RuntimeError) as problem:
-                failures[protocol] = problem
-            else:
-                return
-        handshake = failures.get("earlier")
-        # A server that was slow to start may have answered the discovery too late, and now accepts nothing else.
-        if not isinstance(handshake, MCPError) or handshake.code != types.UNSUPPORTED_PROTOCOL_VERSION:
-            break
-    failed = failures.get("earlier") or failures[protocols[0]]
-    if len(protocols) == 1 and isinstance(failed, MCPError) and failed.code != types.CONNECTION_CLOSED:
-        message = f'{failed.message}; the setting protocol = "{protocols[0]}" rules out the other protocol'
-        raise MCPError(failed.code, message, failed.data)
-    raise failed
+                await session.initialize()
+            except MCPError:
+                await negotiate_auto(session)
+    except MCPError as problem:
+        if protocol == "auto" or problem.code == types.CONNECTION_CLOSED:
+            raise
+        message = f'{problem.message}; the setting protocol = "{protocol}" rules out the other protocol'
+        raise MCPError(problem.code, message, problem.data) from None
 
 
 async def examine(settings: ServerSettings, auth: httpx2.Auth | None = None) -> dict[str, Any]:

@@ -7,14 +7,14 @@ import contextlib
 import contextvars
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.errors import ClosedError, ToolError, UsageError
-from moonbox.mcp.caller import CALLER, ClientFeatures, OwnedMedia
+from moonbox.mcp.caller import ClientFeatures, OwnedMedia
 from moonbox.mcp.upstreams.catalog import NAMESPACE, Directory, ToolCache
 from moonbox.mcp.upstreams.status import Status, Timing
-from moonbox.mcp.upstreams.tools import result_value
 from moonbox.mcp.upstreams.upstream import Upstream
 from moonbox.secrets import SecretRedactor
 from moonbox.suggest import unknown
@@ -66,7 +66,6 @@ class Upstreams:
         """Called on the servers' loop when prompts or resources have changed."""
         self.on_resource_updated: Callable[[str], None] = lambda _: None
         """Called on the servers' loop with the public address of a resource that has changed."""
-        self._directory: Directory | None = None
         for settings in servers:
             if settings.name in self._upstreams:
                 raise UsageError(f"there are two MCP servers named '{settings.name}'; rename one")
@@ -212,10 +211,6 @@ class Upstreams:
         """The process of a server that has one (diagnostics)."""
         return self._find(name).pid
 
-    def calls_in_progress(self, name: str) -> int:
-        """How many calls a server is working on (diagnostics)."""
-        return self._find(name).callbacks.calls
-
     def _find(self, name: str) -> Upstream:
         if name not in self._upstreams:
             raise UsageError(unknown("MCP server", name, self._upstreams))
@@ -223,13 +218,10 @@ class Upstreams:
 
     # Prompts and resources
 
-    @property
+    @cached_property
     def directory(self) -> Directory:
-        """The prompts and resources of all servers."""
-        directory = self._directory
-        if directory is None:
-            directory = self._directory = Directory(self._upstreams)
-        return directory
+        """The prompts and resources of all servers; made anew after they have changed."""
+        return Directory(self._upstreams)
 
     async def get_prompt(self, params: types.GetPromptRequestParams, *, granted: bool = False) -> types.GetPromptResult:
         """A prompt by its public name; `granted`: only if scripts may have it."""
@@ -287,7 +279,7 @@ class Upstreams:
             await asyncio.gather(*work, return_exceptions=True)
 
     def offers_changed(self) -> None:
-        self._directory = None
+        self.__dict__.pop("directory", None)
         self.on_offers_changed()
 
     def resource_updated(self, upstream: Upstream, uri: str) -> None:
@@ -305,13 +297,9 @@ class Upstreams:
         tool = self.toolbox.resolve(path)
         return tool.convert_result(await tool.call(tool.bind(arguments or {})))
 
-    async def invoke(self, upstream: Upstream, tool: types.Tool, arguments: dict[str, Any]) -> Any:
-        """Call the tool on the servers' loop; the result is converted on the caller's."""
-        self._running_home()
-        result = await self._at_home(upstream.call(tool, arguments))
-        if (caller := CALLER.get()) is not None:
-            caller.received(result)
-        return result_value(result, tool.output_schema, self.media)
+    async def perform(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Await this on the servers' loop, from any loop; ToolError if they are not running."""
+        return await on_loop(self._running_home(), work())
 
     def _running_home(self) -> asyncio.AbstractEventLoop:
         if self._home is None or self._closed or self._home.is_closed():

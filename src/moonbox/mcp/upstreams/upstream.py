@@ -40,7 +40,7 @@ from moonbox.mcp.upstreams.status import (
     start_failure,
     unavailable,
 )
-from moonbox.mcp.upstreams.tools import UNAVAILABLE, ConvertedTools
+from moonbox.mcp.upstreams.tools import UNAVAILABLE, ConvertedTools, result_value
 from moonbox.threads import in_thread, own_thread
 from moonbox.tools.hints import Hints
 
@@ -295,8 +295,11 @@ class Upstream:
     # Calls
 
     async def invoke(self, tool: types.Tool, arguments: dict[str, Any]) -> Any:
-        """Call one of its tools for the current caller, from any loop."""
-        return await self.servers.invoke(self, tool, arguments)
+        """Call one of its tools for the current caller, from any loop, on which the result is converted."""
+        result = await self.servers.perform(lambda: self.call(tool, arguments))
+        if (caller := CALLER.get()) is not None:
+            caller.received(result)
+        return result_value(result, tool.output_schema, self.servers.media)
 
     async def _for_caller(self) -> Upstream:
         """This one, or the same server in the earlier protocol if the caller's client speaks that one."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, Denied, MoonboxError, ToolError
 from moonbox.net.addresses import Address, InvalidURL, NetError, Target, parse_target, why_refused
-from moonbox.net.client import HEADER_NAME, ByteBudget, Client, Request, Response, header_value, parse_json
+from moonbox.net.client import HEADER_NAME, Client, Request, Response, header_value, parse_json
 from moonbox.scripts.hostapi.encoding import encode_query
 from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, options, scalar_text, type_word
 from moonbox.scripts.hostapi.grants import excerpt, grant_text
@@ -164,11 +164,14 @@ def _as_tool_error(problem: NetError) -> MoonboxError:
 def build_request(host: Host, method: str, target: Target, options: dict[str, Any]) -> Request:
     """Raises ArgumentError for what cannot be sent, and Denied where a secret must not go."""
     limits, to = host.limits, target
-    budget = ByteBudget(limits.max_request + limits.max_headers, "the request")
+    most = left = limits.max_request + limits.max_headers
 
     def reveal(handle: dict[str, Any], place: str) -> str:
+        nonlocal left
         text = host.secrets.reveal(handle, place, to)
-        budget.spend(len(text))  # a handle is small, and its secret may be large
+        left -= len(text)  # a handle is small, and its secret may be large
+        if left < 0:
+            raise NetError(f"the request is larger than {most:,} bytes", code="too_large")
         return text
 
     if options["params"]:
