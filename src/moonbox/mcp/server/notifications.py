@@ -46,9 +46,9 @@ _MAX_ADDRESS = 2000
 class ChangeNotifier:
     """Notifies clients of changes: in the earlier protocol on their sessions, in the current one on open streams."""
 
-    def __init__(self, toolbox: Toolbox, fingerprint: Callable[[], str]) -> None:
-        self._toolbox = toolbox
-        self._fingerprint = fingerprint
+    def __init__(self, toolbox: Toolbox, shown: Callable[[], object]) -> None:
+        """`shown` gives something that is not equal to what it was exactly if clients see other tools than before."""
+        self._toolbox, self._shown = toolbox, shown
         self._bus = InMemorySubscriptionBus()
         self.listen = ListenHandler(self._bus)
         self._changed = asyncio.Event()
@@ -150,13 +150,13 @@ class ChangeNotifier:
             soon(loop, self._changed.set)
 
         unsubscribe = self._toolbox.subscribe(wake)
-        before = self._fingerprint()
+        before = self._shown()
         try:
             while True:
                 await self._changed.wait()
                 await asyncio.sleep(_SETTLE_SECONDS)  # servers that start together cause one notification
                 self._changed.clear()
-                now = self._fingerprint()
+                now = self._shown()
                 if now != before:
                     before = now
                     await self._notify(ToolsListChanged(), lambda session: session.send_tool_list_changed())

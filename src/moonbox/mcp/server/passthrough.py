@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp_types as types
 from mcp import MCPError
-from pydantic import BaseModel
 
 from moonbox.audit.query import RunSummary
 from moonbox.audit.sinks import MemorySink, Trail
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     Page = types.PaginatedRequestParams | None
     from moonbox.audit.records import Run
 
-P = TypeVar("P", bound=BaseModel)
 T = TypeVar("T")
 
 PAGE = 500
@@ -97,7 +95,7 @@ class Passthrough:
     # Single items
 
     async def get_prompt(self, context: Request, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        return await self._ask(context, self._upstreams.get_prompt, params)
+        return await self._ask(context, lambda: self._upstreams.get_prompt(params.name, params.arguments))
 
     async def read_resource(
         self, context: Request, params: types.ReadResourceRequestParams
@@ -106,19 +104,19 @@ class Passthrough:
         own = await self._resources.read_own(McpClient.of(context), uri)
         if own is not None:
             return own
-        return await self._ask(context, self._upstreams.read_resource, params, {"uri": uri[:200]})
+        return await self._ask(context, lambda: self._upstreams.read_resource(uri), {"uri": uri[:200]})
 
     async def complete(self, context: Request, params: types.CompleteRequestParams) -> types.CompleteResult:
         if not self._upstreams:
             return types.CompleteResult(completion=types.Completion(values=[], total=0, has_more=False))
-        return await self._ask(context, self._upstreams.complete, params)
+        return await self._ask(context, lambda: self._upstreams.complete(params))
 
-    async def _ask(self, context: Request, work: Callable[[P], Awaitable[T]], params: P, data: Any = None) -> T:
+    async def _ask(self, context: Request, work: Callable[[], Awaitable[T]], data: Any = None) -> T:
         """Do it as the call of this client: what the server asks or logs in the course of it goes to the client."""
         await self._wait()
         before = CALLER.set(OpenCall(McpClient.of(context), self._settings, script=False))
         try:
-            return await work(params.model_copy(update={"meta": None}))
+            return await work()
         except ToolError as problem:
             cause = problem.__cause__
             if isinstance(cause, MCPError):  # as the server refused it

@@ -83,7 +83,7 @@ class MoonboxServer:
         self._runner = ToolRunner(mode, self.settings, self._calls, self._resources.add_run)
         self._calls.recover = self._runner.recover
         self.turn = self._runner.turn
-        self._notifier = ChangeNotifier(mode.sandbox.toolbox, self._views.fingerprint)
+        self._notifier = ChangeNotifier(mode.sandbox.toolbox, lambda: self._views.view().tools)
         self._offers = offers = Passthrough(
             upstreams, self._resources, self._notifier, self.settings, partial(self.requests.wait, offers=True)
         )

@@ -150,14 +150,13 @@ class ClientConversation:
         return digest(self.key)
 
 
-def conversation_of(
-    client: McpClient, name: str | None, state: str | None, known: Container[str]
-) -> ClientConversation:
+def conversation_of(client: McpClient, name: object, state: object, known: Container[str]) -> ClientConversation:
     """The conversation of a request: named by the client, continued by its state, of the session, or new.
 
     `known` has the keys of the conversations that exist.
     """
-    if name:
+    state = state if isinstance(state, str) else ""
+    if isinstance(name, str) and name:
         return ClientConversation(_key(client.owner, "named", name))
     if client.session is not None and not state:
         return ClientConversation(session_key(client.owner, client.session))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -108,11 +107,6 @@ class ToolViews:
         """Whether a tool may be called as a task."""
         tool = self.of(client).find(name)
         return tool is not None and tool.execution is not None
-
-    def fingerprint(self) -> str:
-        """Changes exactly if something changes that clients see."""
-        text = "\n".join(tool.model_dump_json(exclude_none=True) for tool in self.view().tools)
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
     def _new_view(self, *, elicits: bool, stateless: bool, modern: bool) -> ShownTools:
         mode = self._mode
@@ -237,7 +231,7 @@ class ToolRunner:
     def _conversation(self, client: McpClient, params: types.CallToolRequestParams) -> ClientConversation:
         meta: Any = params.meta or {}
         state = (params.arguments or {}).get(STATE) if client.session is None else None
-        conversation = conversation_of(client, _text(meta.get(META_KEY)), _text(state), self._mode.sessions)
+        conversation = conversation_of(client, meta.get(META_KEY), state, self._mode.sessions)
         return replace(conversation, note=_GIVEN_UP) if self._mode.sessions.gave_up(conversation.key) else conversation
 
     async def _run_script(
@@ -315,7 +309,3 @@ async def _has_globals(repl: Repl) -> bool:
         return repl.may_have_globals and bool(await repl.aglobals())
     except MoonboxError:
         return False
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import re
 import secrets
@@ -24,11 +25,12 @@ from starlette.routing import BaseRoute, Route, Router
 from moonbox.mcp.server.limits import RequestRate, TooMany
 from moonbox.mcp.server.sessions import Verifier, configured_tokens, current_owner, owner_named, share_of
 from moonbox.net import guard
+from moonbox.schema.learned import LOCAL
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http import EventCallback, EventId, StreamableHTTPServerTransport, StreamId
     from mcp_types.jsonrpc import JSONRPCMessage
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from moonbox.config.sections import ServeSettings
     from moonbox.mcp.server.server import MoonboxServer
@@ -44,7 +46,7 @@ _SESSION_SECONDS = 60
 def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Router:
     """An ASGI application that serves MCP at /mcp; all other paths go to `other`, with the same limits."""
     settings = server.settings
-    manager = HttpSessions(server)
+    manager, senders = HttpSessions(server), _Senders(settings)
     endpoint: ASGIApp = manager.handle_request
     routes: list[BaseRoute] = []
     if configured_tokens(settings) or settings.oauth is not None:
@@ -60,8 +62,7 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Router
             )
         endpoint = RequireAuthMiddleware(endpoint, list(scopes), metadata)
         endpoint = AuthContextMiddleware(endpoint)
-        endpoint = AuthenticationMiddleware(endpoint, backend=BearerAuthBackend(Verifier(settings)))
-    senders = _Senders(settings)
+        endpoint = AuthenticationMiddleware(endpoint, backend=BearerAuthBackend(senders.tokens))
     routes.append(Route(PATH, endpoint=guarded(endpoint, settings, senders)))
     api = other and guard.Guard(_taking_turns(other, server, senders), senders.check, senders.check_rate)
 
@@ -89,7 +90,7 @@ class _Senders:
     def __init__(self, settings: ServeSettings) -> None:
         self.check = guard.Callers(settings.host_names, frozenset(settings.origins)).check
         self._rate = RequestRate(settings.requests_per_minute)
-        self._tokens = Verifier(settings)
+        self.tokens = Verifier(settings)
         self._has_tokens = bool(configured_tokens(settings))
 
     def check_rate(self, scope: guard.Scope) -> guard.Refusal | None:
@@ -108,7 +109,7 @@ class _Senders:
 
     def _name(self, scope: guard.Scope) -> str | None:
         token = guard.bearer(scope)
-        return self._tokens.name_of(token) if token else None
+        return self.tokens.name_of(token) if token else None
 
 
 def _taking_turns(api: ASGIApp, server: MoonboxServer, senders: _Senders) -> ASGIApp:
@@ -187,7 +188,6 @@ class HttpSessions(StreamableHTTPSessionManager):
         self._server = server
         # Fewer for each client than there are in all, so that one client cannot keep the others out.
         self._most_of_one = most // (len(configured_tokens(settings)) + 1)
-        self._owners: dict[str, str] = {}
         server.end_streams = self._end_streams
 
     def _end_streams(self) -> None:
@@ -208,23 +208,20 @@ class HttpSessions(StreamableHTTPSessionManager):
         if guard.header_values(scope, b"mcp-session-id") or version in MODERN_PROTOCOL_VERSIONS:
             await super().handle_request(scope, receive, send)
             return
-        owner = current_owner()
-        if list(self._owners.values()).count(owner) >= self._most_of_one:
+        if list(map(self._owner, self._server_instances)).count(current_owner()) >= self._most_of_one:
             again = {"Retry-After": str(_SESSION_SECONDS)}
             refusal = guard.Refusal(429, "too_many_sessions", "this client has too many sessions open", again)
             await refusal(scope, receive, send)
             return
+        await super().handle_request(scope, receive, send)
 
-        async def send_and_note(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] < 300:
-                for session in guard.header_values(message, b"mcp-session-id"):
-                    self._owners[session] = owner
-            await send(message)
-
-        await super().handle_request(scope, receive, send_and_note)
+    def _owner(self, session_id: str) -> str:
+        principal = self._session_owners.get(session_id)
+        return LOCAL if principal is None else json.dumps(list(principal.values()))
 
     async def _discard_session(self, session_id: str, transport: StreamableHTTPServerTransport) -> None:
         """However it ended: by its client, because it was idle, or by an error. The SDK has no other hook for that."""
+        is_known, owner = session_id in self._server_instances, self._owner(session_id)
         await super()._discard_session(session_id, transport)
-        if (owner := self._owners.pop(session_id, None)) is not None:
+        if is_known:
             await self._server.end_session(owner, session_id)

@@ -258,7 +258,7 @@ class ServerCatalog:
                 async with asyncio.timeout(self._settings.start_timeout):
                     if again and (listed := await connection.tools()) != self._listed:
                         self._publish(listed)
-                    offers = await connection.offers()
+                    offers = await list_offers(connection.session)
                 capabilities = connection.session.server_capabilities
                 self.has_resources = capabilities is not None and capabilities.resources is not None
                 self._take_offers(offers)

@@ -24,7 +24,7 @@ from pydantic import BaseModel
 from moonbox._version import __version__
 from moonbox.errors import ToolError
 from moonbox.mcp.caller import Callbacks, ClientFeatures, sdk_callbacks
-from moonbox.mcp.upstreams.catalog import Offers, all_pages, list_offers
+from moonbox.mcp.upstreams.catalog import all_pages, list_offers
 from moonbox.mcp.upstreams.login import LoginRequired
 from moonbox.mcp.upstreams.status import ConnectionLost, is_lost, start_failure
 from moonbox.mcp.upstreams.tools import MAX_TOOLS, convert_tools
@@ -200,15 +200,11 @@ class Connection:
 
     # Prompts and resources
 
-    async def offers(self) -> Offers:
-        return await list_offers(self.session)
+    async def get_prompt(self, name: str, arguments: dict[str, str] | None) -> types.GetPromptResult:
+        return await self._answered(name, functools.partial(self.session.get_prompt, name, arguments))
 
-    async def get_prompt(self, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        send = functools.partial(self.session.get_prompt, params.name, params.arguments)
-        return await self._answered(params.name, send)
-
-    async def read_resource(self, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        return await self._answered(str(params.uri), functools.partial(self.session.read_resource, str(params.uri)))
+    async def read_resource(self, uri: str) -> types.ReadResourceResult:
+        return await self._answered(uri, functools.partial(self.session.read_resource, uri))
 
     async def complete(self, params: types.CompleteRequestParams) -> types.CompleteResult:
         return await self.session.send_request(types.CompleteRequest(params=params), types.CompleteResult)
@@ -330,19 +326,16 @@ async def examine(settings: ServerSettings, auth: httpx2.Auth | None = None) -> 
 
 
 async def _report(connection: Connection, settings: ServerSettings, started: float) -> dict[str, Any]:
-    async def never(*_: Any) -> Any:
-        raise AssertionError
-
     times: list[float] = []
     tools: list[types.Tool] = []
     for _ in range(1 + _LISTS):
         began = time.monotonic()
         tools = await connection.tools()
         times.append(time.monotonic() - began)
-    offers = await connection.offers()
+    offers = await list_offers(connection.session)
     capabilities = connection.session.server_capabilities
     declared = {} if capabilities is None else capabilities.model_dump(exclude_none=True, by_alias=True)
-    problems = list(convert_tools(tools, settings, never).problems)
+    problems = list(convert_tools(tools, settings, connection.call).problems)
     problems += [f"the tool '{tool.name}' has no description" for tool in tools if not tool.description]
     return {
         "name": settings.name,

@@ -223,21 +223,18 @@ class Upstreams:
         """The prompts and resources of all servers; made anew after they have changed."""
         return Directory(self._upstreams)
 
-    async def get_prompt(self, params: types.GetPromptRequestParams, *, granted: bool = False) -> types.GetPromptResult:
+    async def get_prompt(
+        self, name: str, arguments: dict[str, str] | None, *, granted: bool = False
+    ) -> types.GetPromptResult:
         """A prompt by its public name; `granted`: only if scripts may have it."""
-        upstream, name = self.directory.find("prompts", params.name, granted=granted)
-        own = params.model_copy(update={"name": name})
-        return await self._at_home(upstream.request(name, lambda connection: connection.get_prompt(own)))
+        upstream, own = self.directory.find("prompts", name, granted=granted)
+        return await self._at_home(upstream.request(own, lambda connection: connection.get_prompt(own, arguments)))
 
-    async def read_resource(
-        self, params: types.ReadResourceRequestParams, *, granted: bool = False
-    ) -> types.ReadResourceResult:
+    async def read_resource(self, uri: str, *, granted: bool = False) -> types.ReadResourceResult:
         """A resource by its public address; `granted`: only if scripts may have it."""
-        uri = str(params.uri)
-        upstream, inner = self.directory.find("resources", uri, granted=granted)
-        own = params.model_copy(update={"uri": inner})
-        result = await self._at_home(upstream.request(inner, lambda connection: connection.read_resource(own)))
-        if inner == uri:
+        upstream, own = self.directory.find("resources", uri, granted=granted)
+        result = await self._at_home(upstream.request(own, lambda connection: connection.read_resource(own)))
+        if own == uri:
             return result
         contents = [
             item.model_copy(update={"uri": NAMESPACE + f"{upstream.settings.name}/{item.uri}"})
@@ -247,14 +244,15 @@ class Upstreams:
 
     async def complete(self, params: types.CompleteRequestParams) -> types.CompleteResult:
         """Completions of an argument of a prompt or a template."""
-        if params.ref.type == "ref/prompt":
-            upstream, name = self.directory.find("prompts", params.ref.name)
-            update = {"name": name}
+        ref = params.ref
+        if ref.type == "ref/prompt":
+            upstream, own = self.directory.find("prompts", ref.name)
+            ref = ref.model_copy(update={"name": own})
         else:
-            upstream, uri = self.directory.find("templates", params.ref.uri)
-            update = {"uri": uri}
-        own = params.model_copy(update={"ref": params.ref.model_copy(update=update)})
-        return await self._at_home(upstream.request("a completion", lambda connection: connection.complete(own)))
+            upstream, own = self.directory.find("templates", ref.uri)
+            ref = ref.model_copy(update={"uri": own})
+        params = params.model_copy(update={"ref": ref, "meta": None})
+        return await self._at_home(upstream.request("a completion", lambda connection: connection.complete(params)))
 
     async def subscribe(self, uris: Iterable[str]) -> dict[str, MCPError]:
         """Be told about changes of exactly these resources, by their public addresses; why servers refused some."""

@@ -225,7 +225,7 @@ def reader(upstreams: Upstreams) -> Callable[..., Awaitable[Any]]:
         if not isinstance(uri, str):
             raise ArgumentError("mcp.read takes the address of a resource, a string")
         await upstreams.async_wait(_OFFERS_SECONDS, offers=True)
-        result = await upstreams.read_resource(types.ReadResourceRequestParams(uri=uri), granted=True)
+        result = await upstreams.read_resource(uri, granted=True)
         items = [
             item.text
             if isinstance(item, types.TextResourceContents)
@@ -247,7 +247,7 @@ def prompter(upstreams: Upstreams) -> Callable[..., Awaitable[Any]]:
         # Arguments of prompts are texts: whatever else a script passes is written as JSON.
         named = (arguments or {}).items()
         given = {str(key): value if isinstance(value, str) else json.dumps(value) for key, value in named} or None
-        result = await upstreams.get_prompt(types.GetPromptRequestParams(name=name, arguments=given), granted=True)
+        result = await upstreams.get_prompt(name, given, granted=True)
         return [{"role": message.role, "content": content(message.content)} for message in result.messages]
 
     def content(block: types.ContentBlock) -> Any:
