@@ -19,6 +19,7 @@ from moonbox.config.sections import ServeSettings
 from moonbox.mcp.server.server import MoonboxServer
 from moonbox.mcp.server.web import create_app
 from moonbox.mcp.upstreams.manager import Upstreams
+from tests.long import LONG
 from tests.mcp.mcp_driver import CURRENT, SECONDS
 from tests.sandbox.test_dropped import SPARE, alive
 from tests.waiting import await_until
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-TIMES = 30
+TIMES = 1_000 if LONG else 30
 SETTINGS = ServeSettings(idle_seconds=0.5, max_conversations=10_000, requests_per_minute=1_000_000)
 KEPT = ("moonbox.audit.", "moonbox.values.Packed", "moonbox.runs.call_entry.", "moonbox.codemode.")
 """Records of runs, which their owner can read for some time: a bounded number."""
@@ -92,7 +93,7 @@ async def nothing_stays(make: Callable[[], Awaitable[object]]) -> None:
     assert left() == {}
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(4_000 if LONG else 400)
 @pytest.mark.parametrize("says_goodbye", [True, False])
 @pytest.mark.parametrize("mode", ["legacy", CURRENT])
 def test_clients_leave_nothing(mode: str, says_goodbye: bool) -> None:
@@ -103,7 +104,7 @@ def test_clients_leave_nothing(mode: str, says_goodbye: bool) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(4_000 if LONG else 400)
 def test_connections_to_servers_leave_nothing() -> None:
     async def main() -> None:
         async with serving() as url:

@@ -129,12 +129,12 @@ class Callbacks:
         return len(self._calls)
 
     @contextlib.contextmanager
-    def call(self, timer: asyncio.Timeout) -> Iterator[OpenCall | None]:
+    def call(self, timer: asyncio.Timeout) -> Iterator[None]:
         """A call of the current caller is in progress; its timer stops while a client is asked something."""
         call = _Call(timer, CLOCK.get(), CALLER.get())
         self._calls.add(call)
         try:
-            yield call.caller
+            yield
         finally:
             self._calls.discard(call)
 

@@ -19,7 +19,7 @@ from mcp.client._probe import negotiate_auto
 from mcp.client.subscriptions import listen
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from moonbox._version import __version__
 from moonbox.errors import ToolError
@@ -302,7 +302,7 @@ async def _negotiate(session: ClientSession, protocol: str, clients: Clients) ->
         else:
             try:
                 await session.initialize()
-            except MCPError:
+            except (MCPError, ValidationError, RuntimeError):  # it may speak the current protocol alone
                 await negotiate_auto(session)
     except MCPError as problem:
         if protocol == "auto" or problem.code == types.CONNECTION_CLOSED:

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from mcp import MCPError
 
     from moonbox.config.mcp import ServerSettings
-    from moonbox.mcp.server.call import OpenCall
     from moonbox.mcp.upstreams.manager import Upstreams
     from moonbox.mcp.upstreams.transport import Transport
 
@@ -332,17 +331,15 @@ class Upstream:
             return await other.call(tool, arguments)
         if tool is UNAVAILABLE:
             return types.CallToolResult(content=[types.TextContent(text=await self._answer_placeholder())])
-        hints = Hints.from_mcp(tool.annotations)
-
-        async def work(connection: Connection, caller: OpenCall | None) -> types.CallToolResult:
-            if caller is None:
-                return await connection.call(tool, arguments)
+        caller, on_progress = CALLER.get(), None
+        if caller is not None and caller.wants_progress:
             on_progress = partial(caller.progress, f"{self.settings.name}.{tool.name}")
-            return await connection.call(
-                tool, arguments, on_progress if caller.wants_progress else None, caller.log_level
-            )
 
-        seconds, harmless = self.settings.setting_of(tool.name, "timeout"), hints.repeatable
+        async def work(connection: Connection) -> types.CallToolResult:
+            return await connection.call(tool, arguments, on_progress, None if caller is None else caller.log_level)
+
+        seconds = self.settings.setting_of(tool.name, "timeout")
+        harmless = Hints.from_mcp(tool.annotations).repeatable
         try:
             return await self._perform(work, tool.name, seconds, harmless=harmless)
         except ToolError as problem:
@@ -372,7 +369,7 @@ class Upstream:
         """Ask it for something that changes nothing; ToolError says why that failed."""
         if (other := await self._for_caller()) is not self:
             return await other.request(what, work)
-        return await self._perform(lambda connection, _: work(connection), what, self.settings.timeout, harmless=True)
+        return await self._perform(work, what, self.settings.timeout, harmless=True)
 
     async def subscribe(self, uris: set[str]) -> dict[str, MCPError]:
         """Be told about changes of exactly these resources, also after a restart; why the server refused some."""
@@ -396,20 +393,15 @@ class Upstream:
             await self.request("a log level", lambda connection: connection.set_log_level(level))
 
     async def _perform(
-        self,
-        work: Callable[[Connection, OpenCall | None], Awaitable[T]],
-        what: str,
-        seconds: float,
-        *,
-        harmless: bool,
+        self, work: Callable[[Connection], Awaitable[T]], what: str, seconds: float, *, harmless: bool
     ) -> T:
         try:
             async with asyncio.timeout(seconds) as timer:
                 connection = await self._ready_connection()
                 self._used_at = time.monotonic()
-                with self.callbacks.call(timer) as caller:
+                with self.callbacks.call(timer):
                     try:
-                        return redacted(await work(connection, caller), self._hide)
+                        return redacted(await work(connection), self._hide)
                     except Exception as problem:
                         raise self._failure(connection, problem, harmless=harmless) from problem
                     finally:
