@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 WRONG = 'local a = tools.book{seat = "7a"}\nerror("typo")'
 RIGHT = 'local a = tools.book{seat = "7a"}\nreturn a.id'
+LONG = RIGHT + "\n-- " + "x" * 100_000
 booked: list[str] = []
 
 
@@ -45,10 +46,10 @@ def test_a_failed_run_is_corrected_and_taken_back(visitor: Visitor, console: Con
     journal, failed = console.service.sandbox.journal, console.service.sandbox.run(WRONG)
     page = visitor.enter(console, f"runs/{failed.id}")
     page.locator("#correct summary").click()
-    page.get_by_label("Corrected script").fill(RIGHT)
+    page.get_by_label("Corrected script").fill(LONG)
     page.get_by_role("button", name="Continue with this script").click()
     expect(page.locator("#correct")).to_have_count(0)
-    assert (journal.known(failed.id).state, journal.known(failed.id).source, booked) == ("ok", RIGHT, ["b-7a"])
+    assert (journal.known(failed.id).state, journal.known(failed.id).source, booked) == ("ok", LONG, ["b-7a"])
     page.locator("#undo summary").click()
     expect(page.locator("#undo")).to_contain_text("call 1: book by undo_book {'id': 'b-7a'}")
     page.get_by_role("button", name="Take these calls back").click()

@@ -210,6 +210,8 @@ def test_knowledge_is_searched_with_marked_words(visitor: Visitor, console: Cons
 def test_passages_have_no_marks_of_markdown() -> None:
     found = passage("# Refunds ## By \ue000hand\ue001 ```python pay(`a`) **now** C# #1")
     assert found == [(False, "Refunds By "), (True, "hand"), (False, "  pay(a) now C# #1")]
+    found = passage("See [\ue000refunds\ue001](\ue000refunds\ue001.md#by) | | a | b||c | |---|:-:| | [x](y…")
+    assert found == [(False, "See "), (True, "refunds"), (False, " · a · b||c · x")]
 
 
 def test_the_doctor_says_what_each_layer_means(visitor: Visitor, console: Console) -> None:
@@ -269,7 +271,7 @@ def test_the_doctor_paints_only_real_problems(visitor: Visitor) -> None:
     found = diagnosis(ok=False, isolation=isolation, layers=layers)
     with visiting(visitor, "doctor?wait=1", [], diagnose=lambda: found) as (console, page):
         expect(page.locator("main .head .state.bad")).to_have_text("scripts are not isolated")
-        expect(page.locator("tr:has(.state.warn) .check-name")).to_have_text(["process", "landlock"])
+        expect(page.locator("tr:has(.state.warn) td:nth-child(2)")).to_have_text(["process", "landlock"])
         plain = page.locator("tbody .state:not(.good, .warn, .bad)")
         expect(plain).to_have_text(["not needed", "not needed"])
         amber, others = (

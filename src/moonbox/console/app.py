@@ -31,7 +31,6 @@ PREFIX = "/console"
 OPEN_PATHS = (PREFIX, "/")
 """For `Access(open_paths=…)`: the console checks for itself who asks."""
 STATIC = Path(__file__).with_name("static")
-_LONGEST_FORM = 8_192
 _RESUME_SECONDS = 2.0  # the page comes back after so long, also where a resumed run has not ended
 _HEADERS = {
     # Nothing from elsewhere and nothing inline; and no markup from strings: the modules build elements.
@@ -245,8 +244,6 @@ def _address(request: Request) -> str:
 
 def _form(body: bytes) -> dict[str, str]:
     """The fields of a form, each once."""
-    if len(body) > _LONGEST_FORM:
-        return {}
     try:
         return dict(parse_qsl(body.decode(), max_num_fields=4))
     except ValueError:

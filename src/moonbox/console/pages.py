@@ -41,7 +41,9 @@ _PATIENCE = 0.1
 _MOST_REPLS = 500
 _ANSWER_CHARS = 20_000
 _DOCUMENT_CHARS = 20_000
-_MARKDOWN = re.compile(r"```\w*|`|\*\*|(?<!\S)#{1,6}\s")
+_MARKDOWN = re.compile(r"```\w*|`|\*\*|(?<!\S)#{1,6}\s|!?\[(?=[^\]]*\]\()|\]\([^\s)]*(?:\)|…|$)")
+_TABLE = re.compile(r"\s*(?:(?<!\S)\|(?:[:-]+\|)*(?!\S)\s*)+")
+"""What separates the cells and rows of a table."""
 _MARKS = ("\ue000", "\ue001")
 """Around the found words of a passage: characters for private use, which documents hardly have."""
 
@@ -313,7 +315,7 @@ def _search(base: Any, query: str, mode: str, source: str | None) -> list[dict[s
 def passage(snippet: str) -> list[tuple[bool, str]]:
     """The parts of a snippet without marks of Markdown, and which of them were found."""
     parts: list[tuple[bool, str]] = []
-    for piece in _MARKDOWN.sub("", snippet).split(_MARKS[0]):
+    for piece in _TABLE.sub(" · ", _MARKDOWN.sub("", snippet)).split(_MARKS[0]):
         match, mark, rest = piece.partition(_MARKS[1])
         parts += [(True, match), (False, rest)] if mark else [(False, piece)]
     return [part for part in parts if part[1]]

@@ -105,7 +105,7 @@ function breaks(calls, asked, whole) {
 }
 
 /** The next larger of 1, 2 and 5 times a power of ten: numbers that people read at a glance. */
-function roundStep(least) {
+export function roundStep(least) {
   const power = 10 ** Math.floor(Math.log10(least));
   return power * [1, 2, 5, 10].find((factor) => factor * power >= least * 0.999);
 }

@@ -47,9 +47,12 @@ export function bytes(count) {
 
 export const count = (number) => Number(number).toLocaleString("en");
 
-export function plural(number, noun) {
-  return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+export function plural(number, noun, many = `${noun}s`) {
+  return `${count(number)} ${number === 1 ? noun : many}`;
 }
+
+/** What an error is called: a kind alone, such as "tool", does not say that the run failed. */
+export const failed = ({ kind, limit }) => (kind === "cancelled" ? kind : `failed: ${kind}${limit ? ` (${limit})` : ""}`);
 
 export function when(timestamp) {
   const date = new Date(timestamp * 1000);

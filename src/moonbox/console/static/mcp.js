@@ -16,7 +16,7 @@ function card(server) {
   const facts = [
     ["runs", where],
     ["server", [server.server, protocol && `protocol ${protocol}`].filter(Boolean).join(", ")],
-    ["tools", h("a", { href: `/console/tools?q=${encodeURIComponent(name)}` }, plural(tools, "tool") + (cached ? ", as of an earlier start" : ""))],
+    ["offers", h("a", { href: `/console/tools?q=${encodeURIComponent(name)}` }, plural(tools, "tool") + (cached ? ", as of an earlier start" : ""))],
     ["start", server.seconds === null ? "" : seconds(server.seconds) + (restarts ? `, ${plural(restarts, "restart")} since` : "")],
     ["next attempt", server.retry_in === null ? "" : `in ${seconds(server.retry_in)}`],
     ["login", login ? (login.expired ? "expired" : login.renews ? "renewed by itself" : "valid") : ""],

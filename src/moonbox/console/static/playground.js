@@ -1,7 +1,7 @@
 // The playground: write a script, run it or step through it, and see what it does while it does it.
 
 import { get, path, post, request } from "./api.js";
-import { $, $$, copy, count, h, pageData, plural, seconds, toast, when } from "./dom.js";
+import { $, $$, copy, count, failed, h, pageData, plural, seconds, toast, when } from "./dom.js";
 import { callAt, signatureParameters } from "./complete.js";
 import * as kept from "./drafts.js";
 import { Editor } from "./editor.js";
@@ -331,12 +331,9 @@ function lost({ message }) {
   say(message, "bad");
 }
 
-/** That it failed, and why: a kind alone, such as "tool", does not say so. */
-const failed = ({ kind, limit }) => (kind === "cancelled" ? kind : `failed: ${kind}${limit ? ` (${limit})` : ""}`);
-
 function showValues(run) {
   $("#values").replaceChildren(...runView(run.values, run.media));
-  if (run.error) $("#values").prepend(h("p", { class: "bad-text" }, h("b", {}, `${failed(run.error)}${run.error.line ? `, line ${run.error.line}` : ""}: `), messageOf(run.error)));
+  if (run.error) $("#values").prepend(h("p", { class: "bad-text" }, run.error.line ? h("b", {}, `line ${run.error.line}: `) : null, messageOf(run.error)));
   if (run.large) $("#values").append(h("p", { class: "dim" }, "The value is too large for this page; its record has it."));
   else if (!run.values.length && !run.error) $("#values").append(h("p", { class: "dim" }, "no value returned"));
 }
@@ -357,9 +354,9 @@ function showError(error, stateLost) {
   editor.mark([{ line: error.line, severity: "error", message }]);
   const parts = [
     error.hint && !denied ? h("p", { class: "hint" }, h("b", {}, "hint: "), error.hint) : null,
-    error.line ? h("button", { type: "button", class: "chip", onClick: () => editor.goTo(error.line) }, `go to line ${error.line}`) : null,
+    error.line ? h("button", { type: "button", class: "chip", onClick: () => editor.goTo(error.line) }, `Go to line ${error.line}`) : null,
     fix(error),
-    error.traceback ? h("details", {}, h("summary", {}, "traceback"), h("pre", { tabindex: "0" }, error.traceback)) : null,
+    error.traceback ? h("details", {}, h("summary", {}, "Traceback"), h("pre", { tabindex: "0" }, error.traceback)) : null,
     stateLost ? h("p", { class: "dim" }, "The session's globals are lost; the next run starts afresh.") : null,
   ];
   problems.replaceChildren(h("div", { class: "problem", role: "alert" }, parts));
@@ -374,10 +371,10 @@ function fix({ line, message, hint }) {
   const wrong = /(?:unknown \w+|there is no \w+|field|global|variable|method|tool) ['"`]?([\w.]+)['"`]?/.exec(text)?.[1];
   if (wanted && wrong && wanted !== wrong) {
     const short = (name) => name.slice(name.lastIndexOf(".") + 1);
-    return mendingButton(line, `change it to ${wanted}`, () => old.replace(short(wrong), () => short(wanted)));
+    return mendingButton(line, `Change it to ${wanted}`, () => old.replace(short(wrong), () => short(wanted)));
   }
   const other = /\bwrite: ([^\n…]+)$/.exec(hint ?? "")?.[1];
-  return other && isWholeLine(other, old) ? mendingButton(line, "use this line", () => /^\s*/.exec(old)[0] + other) : null;
+  return other && isWholeLine(other, old) ? mendingButton(line, "Use this line", () => /^\s*/.exec(old)[0] + other) : null;
 }
 
 const lineOf = (number) => editor.source.split("\n")[number - 1];
@@ -411,7 +408,7 @@ function showModel({ model, economy }, media) {
       h("button", { type: "button", class: "chip", onClick: () => copy(model.text, "What the model sees is in the clipboard.") }, "Copy"),
     ),
     h("pre", { class: "model-text", tabindex: "0", role: "region", "aria-label": "What the model would be shown" }, model.text),
-    ...(media.length ? [h("p", { class: "dim" }, `and ${plural(media.length, "medium").replace("mediums", "media")}:`), gallery(media)] : []),
+    ...(media.length ? [h("p", { class: "dim" }, `and ${plural(media.length, "medium", "media")}:`), gallery(media)] : []),
   );
 }
 

@@ -1,15 +1,15 @@
 // Plots of numbers: bars where there are few, lines where there are many; of rows, with a choice of columns and labels.
 
+import { roundStep } from "./axis.js";
 import { h, plural, s } from "./dom.js";
 import { isNumber } from "./json.js";
 
-const WIDTH = 640;
-const HEIGHT = 240;
 const [LEFT, RIGHT, TOP, BOTTOM] = [60, 10, 12, 30];
 const MOST_POINTS = 2000;
 const MOST_BARS = 40;
 const MOST_SERIES = 4; // as many colours can be told apart
-const LABELS = 8;
+const LABEL = 75; // pixels for one
+const LINES = 4;
 
 const isPoint = (value) => isNumber(value) && Number.isFinite(Number(value));
 const isLabel = (value) => typeof value === "string" || isNumber(value);
@@ -63,37 +63,41 @@ export function plotView(found) {
   return h("div", {}, choices, place);
 }
 
-function draw({ points }, names, label) {
-  const values = points.map((row) => names.map((name) => Number(row[name])));
-  const all = values.flat();
-  const low = all.reduce((least, value) => Math.min(least, value), 0);
-  const high = all.reduce((most, value) => Math.max(most, value), 0) || (low === 0 ? 1 : 0);
-  const span = high - low || 1;
-  const y = (value) => TOP + ((high - value) / span) * (HEIGHT - TOP - BOTTOM);
-  const slot = (WIDTH - LEFT - RIGHT) / points.length;
+function draw(found, names, label) {
+  const all = found.points.flatMap((row) => names.map((name) => Number(row[name])));
+  const [least, most] = all.reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [Infinity, -Infinity]);
+  const name = `Plot of ${plural(found.points.length, "number")}${names[0] && ` (${names.join(", ")})`}, from ${short(least)} to ${short(most)}`;
+  const legend = names.length > 1 ? h("div", { class: "tl-legend" }, names.map((each, at) => h("span", {}, h("i", { class: `swatch series-${at}` }), each))) : null;
+  const picture = s("svg", { class: "plot", role: "img", "aria-label": name });
+  const paint = ([{ contentRect: room }]) => room.width && picture.replaceChildren(...parts(found, names, label, [Math.min(0, least), Math.max(0, most)], room));
+  new ResizeObserver(paint).observe(picture);
+  return h("figure", { class: "plot-box" }, picture, legend);
+}
+
+/** What is drawn into so much room: lines at round numbers, a bar or a line for each series, labels below. */
+function parts({ points }, names, label, [least, most], { width, height }) {
+  const step = roundStep((most - least || 1) / LINES);
+  const [low, high] = [Math.floor(least / step), Math.max(Math.ceil(most / step), 1 + Math.floor(least / step))];
+  const y = (value) => TOP + ((high - value / step) / (high - low)) * (height - TOP - BOTTOM);
+  const slot = (width - LEFT - RIGHT) / points.length;
   const x = (index) => LEFT + slot * (index + 0.5);
   const text = (index) => (label === null ? String(index + 1) : String(points[index][label]));
-  const told = (index, at) => s("title", {}, `${text(index)}${names[at] && `, ${names[at]}`}: ${points[index][names[at]]}`);
-  const width = Math.max(1, (slot * 0.76) / names.length);
-  const bar = (index, at) =>
-    s(
-      "rect",
-      { class: `plot-bar series-${at}`, x: x(index) - slot * 0.38 + width * at, width, y: Math.min(y(values[index][at]), y(0)), height: Math.max(1, Math.abs(y(values[index][at]) - y(0))), rx: Math.min(2, width / 3) },
-      told(index, at),
-    );
-  const line = (at) => s("polyline", { class: `plot-line series-${at}`, points: values.map((row, index) => `${x(index).toFixed(1)},${y(row[at]).toFixed(1)}`).join(" ") });
-  const marks = points.length <= MOST_BARS ? values.map((_, index) => names.map((_, at) => bar(index, at))) : names.map((_, at) => line(at));
-  const grid = [0, 1, 2, 3, 4].map((part) => low + (span * part) / 4).map((value) => [
-    s("line", { class: "plot-grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(value), y2: y(value) }),
+  const lines = Array.from({ length: high - low + 1 }, (_, at) => (low + at) * step).flatMap((value) => [
+    s("line", { class: "plot-grid", x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value) }),
     s("text", { class: "plot-text", x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, short(value)),
   ]);
-  const every = Math.ceil(points.length / LABELS);
+  const thick = Math.max(1, (slot * 0.76) / names.length);
+  const bar = (row, index, at) => {
+    const [value, told] = [Number(row[names[at]]), `${text(index)}${names[at] && `, ${names[at]}`}: ${row[names[at]]}`];
+    return s("rect", { class: `plot-bar series-${at}`, x: x(index) - slot * 0.38 + thick * at, width: thick, y: Math.min(y(value), y(0)), height: Math.max(1, Math.abs(y(value) - y(0))), rx: Math.min(2, thick / 3) }, s("title", {}, told));
+  };
+  const line = (name, at) => s("polyline", { class: `plot-line series-${at}`, points: points.map((row, index) => `${x(index).toFixed(1)},${y(Number(row[name])).toFixed(1)}`).join(" ") });
+  const marks = points.length <= MOST_BARS ? points.flatMap((row, index) => names.map((_, at) => bar(row, index, at))) : names.map(line);
+  const every = Math.ceil((points.length * LABEL) / (width - LEFT - RIGHT));
   const longest = Math.max(3, Math.floor((slot * every) / 6.5));
   const under = points.map((_, index) => index).filter((index) => index % every === 0);
-  const labels = under.map((index) => s("text", { class: "plot-text", x: x(index), y: HEIGHT - 10, "text-anchor": "middle" }, clipped(text(index), longest), s("title", {}, text(index))));
-  const name = `Plot of ${plural(points.length, "number")}${names[0] && ` (${names.join(", ")})`}, from ${short(all.reduce((a, b) => Math.min(a, b)))} to ${short(all.reduce((a, b) => Math.max(a, b)))}`;
-  const legend = names.length > 1 ? h("div", { class: "tl-legend" }, names.map((each, at) => h("span", {}, h("i", { class: `swatch series-${at}` }), each))) : null;
-  return h("figure", { class: "plot-box" }, s("svg", { class: "plot", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": name }, grid, marks, labels), legend);
+  const labels = under.map((index) => s("text", { class: "plot-text", x: x(index), y: height - 10, "text-anchor": "middle" }, clipped(text(index), longest), s("title", {}, text(index))));
+  return [...lines, ...marks, ...labels];
 }
 
 const clipped = (text, longest) => (text.length > longest ? `${text.slice(0, longest - 1)}…` : text);

@@ -1,7 +1,7 @@
 // The page Runs: filtered in place, sorted and grouped, with new runs as they come.
 
 import { get, query } from "./api.js";
-import { $, $$, count, debounced, h, plural, seconds, toast, when } from "./dom.js";
+import { $, $$, count, debounced, failed, h, plural, seconds, toast, when } from "./dom.js";
 import { stringify } from "./json.js";
 import { key } from "./keys.js";
 import { shell } from "./shell.js";
@@ -34,21 +34,21 @@ const isFiltered = () => Object.values(values()).some(Boolean) || Boolean(before
 function row(run) {
   const doubt = run.state === "running" ? "running" : "in doubt";
   const parts = [[run.failed_calls, "failed"], [run.open_calls, doubt]].filter(([number]) => number).map(([number, what]) => `${count(number)} ${what}`);
-  const failed = parts.length ? ` (${parts.join(", ")})` : "";
+  const wrong = parts.length ? ` (${parts.join(", ")})` : null;
   const address = `/console/runs/${encodeURIComponent(run.id)}`;
   const again = () => sessionStorage.setItem("moonbox-run-now", run.id);
   return h(
     "tr",
     { "data-run": run.id, "data-state": run.state },
     h("td", {}, h("input", { type: "checkbox", name: "compare", value: run.id, "aria-label": `Compare ${run.title || run.id}` })),
-    h("td", {}, run.waits ? h("a", { class: "state ask-state", href: "/console/approvals" }, "waits for you") : h("span", { class: `state ${{ ok: "good", running: "warn" }[run.state] ?? "bad"}` }, run.kind ? `failed: ${run.kind}` : run.state)),
+    h("td", {}, run.waits ? h("a", { class: "state ask-state", href: "/console/approvals" }, "waits for you") : h("span", { class: `state ${{ ok: "good", running: "warn" }[run.state] ?? "bad"}` }, run.kind ? failed(run) : run.state)),
     h("td", { class: "title" }, h("a", { href: address }, run.title || "(empty script)")),
-    h("td", { class: "right", "data-noun": run.calls === 1 ? "call" : "calls" }, count(run.calls) + failed),
+    h("td", { class: "right" }, h("span", { "data-noun": run.calls === 1 ? "call" : "calls" }, count(run.calls)), wrong),
     h("td", { class: "right" }, run.state === "running" ? "" : seconds(run.wall)),
     h("td", { class: "right", "data-noun": "spared" }, spared(run) > 0 ? count(spared(run)) : ""),
     h("td", {}, run.language),
     h("td", { class: "nowrap" }, when(run.started)),
-    h("td", {}, run.language === "direct" ? null : h("a", { class: "chip", href: `/console/playground${query({ run: run.id })}`, onClick: again }, "Run again")),
+    h("td", {}, run.language === "direct" ? null : h("a", { class: "chip", href: `/console/playground${query({ run: run.id })}`, onClick: again, "aria-label": "Run again" }, h("span", { class: "wide-only" }, "Run again"), h("span", { class: "phone-only" }, "↻"))),
   );
 }
 
@@ -89,9 +89,9 @@ function draw() {
 
 function heading(name, members) {
   const label = group.value === "repl" ? "session" : group.value;
-  const failed = members.filter(({ state }) => state === "failed").length;
+  const wrong = members.filter(({ state }) => state === "failed").length;
   const tokens = members.reduce((sum, run) => sum + spared(run), 0);
-  const facts = [plural(members.length, "run"), failed && `${count(failed)} failed`, tokens && `${count(tokens)} tokens spared`].filter(Boolean).join(" · ");
+  const facts = [plural(members.length, "run"), wrong && `${count(wrong)} failed`, tokens && `${count(tokens)} tokens spared`].filter(Boolean).join(" · ");
   const where = group.value === "repl" ? { repl: name } : { label: `${group.value}=${name}` };
   const title = name ? h("a", { href: "/console/runs" + query(where) }, `${label} ${name.slice(0, 60)}`) : `without a ${label}`;
   return h("tr", { class: "group" }, h("th", { colspan: 9, scope: "rowgroup" }, title, h("span", { class: "dim" }, ` · ${facts}`)));
@@ -278,7 +278,7 @@ function compare() {
 body.addEventListener("change", () => {
   const boxes = chosen();
   $("#compare").disabled = boxes.length !== 2;
-  $("#compare").textContent = boxes.length === 2 ? "Compare these two" : `Compare (choose ${plural(2, "run")})`;
+  $("#compare").textContent = boxes.length === 2 ? "Compare these two" : "Compare (choose 2 runs)";
 });
 $("#compare").addEventListener("click", compare);
 

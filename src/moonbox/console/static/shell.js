@@ -27,7 +27,7 @@ export function shell(handlers = {}) {
   for (const button of $$("[data-help]")) button.addEventListener("click", showHelp);
   $("#help-close").addEventListener("click", () => $("#help").close());
   for (const button of $$("[data-theme-button]")) button.addEventListener("click", nextTheme);
-  for (const cell of $$("time[data-at]")) cell.textContent = when(cell.dataset.at);
+  for (const time of $$("time")) time.textContent = when(Date.parse(time.dateTime) / 1000);
   offerNotifications();
   setBadge(open);
   let changes = 0;

@@ -124,7 +124,7 @@ export class Timeline {
     const batches = new Set(calls.map((call) => call.batch)).size;
     const retries = calls.filter((call) => call.retry_of).length;
     const waited = this.axis.breaks.reduce((sum, [from, to]) => sum + to - from, 0);
-    const parts = [plural(calls.length, "call"), `in ${plural(batches, "batch").replace("batchs", "batches")}`, seconds(this.axis.span)];
+    const parts = [plural(calls.length, "call"), `in ${plural(batches, "batch", "batches")}`, seconds(this.axis.span)];
     if (waited) parts.push(`${seconds(waited)} asking`);
     if (wrong) parts.push(`${count(wrong)} not ok`);
     if (retries) parts.push(`${count(retries)} retried`);

@@ -180,7 +180,7 @@ function cell(value, open, small) {
   if (value === undefined) return "";
   if (small && !isLeaf(value) && holdsMedium(value)) return node(null, value);
   if (isLeaf(value) && (typeof value !== "string" || (value.length < 40 && !value.includes("\n")))) return leaf(value);
-  return h("button", { type: "button", class: "cell", onClick: open }, isLeaf(value) ? value.slice(0, 200) : preview(value));
+  return h("button", { type: "button", class: isLeaf(value) ? "cell v-string" : "cell", onClick: open }, isLeaf(value) ? value.slice(0, 200) : preview(value));
 }
 
 // Media

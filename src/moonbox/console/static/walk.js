@@ -2,7 +2,7 @@
 // so far, the call and its answer; and another answer, with which the run goes on.
 
 import { get, path, post, query } from "./api.js";
-import { $, $$, debounced, h, seconds } from "./dom.js";
+import { $, $$, debounced, failed, h, seconds } from "./dom.js";
 import { Inbox } from "./inbox.js";
 import { parse, stringify } from "./json.js";
 import { key } from "./keys.js";
@@ -129,7 +129,7 @@ export class Walk {
       const { call, at } = stopped;
       return [h("p", {}, `It stops at call ${at}: nothing is recorded that answers `, h("code", {}, call.tool), " with these arguments."), argumentsTree(call), printed].filter(Boolean);
     }
-    const state = h("span", { class: `state ${run.ok ? "good" : "bad"}` }, run.ok ? "ok" : `failed: ${run.error.kind}`);
+    const state = h("span", { class: `state ${run.ok ? "good" : "bad"}` }, run.ok ? "ok" : failed(run.error));
     const links = dry ? " It was not kept." : h("span", {}, " ", h("a", { href: `/console/runs/${encodeURIComponent(run.id)}` }, "Open the new run"), " · ", h("a", { href: `/console/compare${query({ a: this.run, b: run.id })}` }, "Compare it with this one"));
     return [h("p", {}, state, `after ${seconds(run.usage.wall)}.`, links), run.error ? h("p", { class: "bad-text" }, run.error.message) : null, printed, ...runView(run.values, run.media)].filter(Boolean);
   }
