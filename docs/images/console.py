@@ -24,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars"]
 DESK = {"viewport": {"width": 1280, "height": 880}}
-PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True}
+PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True, "is_mobile": True}
 SCRIPT = (ROOT / "examples" / "console.lua").read_text(encoding="utf-8")
 KNOWLEDGE = """[knowledge]
 path = "knowledge.db"

@@ -1,7 +1,7 @@
 // The editor: a textarea with coloured text behind it, completion from the catalog, and marks at their lines.
 
 import { $, debounced, h } from "./dom.js";
-import { colouredLines, isKeyword } from "./highlight.js";
+import { colouredLine, isKeyword, tokenLines } from "./highlight.js";
 import { next, outdented, unit } from "./indent.js";
 
 const WORD = /[A-Za-z_][\w.]*$/;
@@ -79,22 +79,22 @@ export class Editor {
 
   draw() {
     const source = this.text.value;
-    const large = source.length > LARGEST_COLOURED;
-    const lines = large ? source.split("\n").map((line) => h("span", {}, line)) : colouredLines(source, this.language);
+    const plain = source.length > LARGEST_COLOURED && source.split("\n").map((line) => [["", line]]);
     const worst = new Map();
     for (const mark of this.marks) {
       if (mark.line && worst.get(mark.line)?.severity !== "error") worst.set(mark.line, mark);
     }
-    const numbers = lines.map((_, index) => {
+    const lines = (plain || tokenLines(source, this.language)).map((tokens, index) => {
       const mark = worst.get(index + 1);
-      const name = mark ? `${mark.severity === "error" ? "Error" : "Note"}: ${mark.message}` : null;
       const next = index + 1 === this.here ? " next" : "";
-      return h("span", { class: (mark ? `number ${mark.severity}` : "number") + next, title: name }, String(index + 1));
+      return { tokens, mark: mark ? `marked-${mark.severity}${next}` : next, number: index + 1, title: mark ? `${mark.severity === "error" ? "Error" : "Note"}: ${mark.message}` : null, kind: (mark?.severity ?? "") + next };
     });
-    if (this.here) lines[this.here - 1]?.classList.add("next");
-    for (const [line, mark] of worst) lines[line - 1]?.classList.add(`marked-${mark.severity}`);
-    this.behind.replaceChildren(...lines.flatMap((line) => [line, "\n"]));
-    this.gutter.replaceChildren(...numbers);
+    renew(this.behind, lines.map(({ tokens, mark }) => JSON.stringify([mark, tokens])), (at) => {
+      const line = colouredLine(lines[at].tokens);
+      line.className = lines[at].mark;
+      return h("span", {}, line, "\n");
+    });
+    renew(this.gutter, lines.map(({ number, kind, title }) => JSON.stringify([number, kind, title])), (at) => h("span", { class: `number ${lines[at].kind}`, title: lines[at].title }, String(at + 1)));
     this.scrolled();
   }
 
@@ -310,6 +310,19 @@ export class Editor {
     this.list.hidden = true;
     this.text.removeAttribute("aria-activedescendant");
   }
+}
+
+/** Make the lines anew whose keys are not those of before; what begins and ends the text mostly stays. */
+function renew(root, keys, line) {
+  const old = root.keys ?? [];
+  const most = Math.min(old.length, keys.length);
+  let [start, end] = [0, 0];
+  while (start < most && keys[start] === old[start]) start++;
+  while (end < most - start && keys.at(-1 - end) === old.at(-1 - end)) end++;
+  for (let left = old.length - end - start; left > 0; left--) root.children[start].remove();
+  const after = root.children[start] ?? null;
+  for (let at = start; at < keys.length - end; at++) root.insertBefore(line(at), after);
+  root.keys = keys;
 }
 
 const last = (name) => name.slice(name.lastIndexOf(".") + 1).toLowerCase();

@@ -1,5 +1,7 @@
 // Tokens of Lua, Rhai and Python, for colouring. It never fails: what it does not know is plain text.
 
+import { h } from "./dom.js";
+
 const LUA_WORDS = new Set(
   "and break do else elseif end false for function goto if in local nil not or repeat return then true until while".split(" "),
 );
@@ -100,18 +102,20 @@ function longBracket(source, at) {
   return close < 0 ? source.length : close + open[1].length + 2;
 }
 
-/** Coloured lines, one element each. */
-export function colouredLines(source, language) {
-  const lines = [document.createElement("span")];
+/** The tokens of each line, as [kind, text]. */
+export function tokenLines(source, language) {
+  const lines = [[]];
   for (const [kind, text] of tokens(source, language)) {
     text.split("\n").forEach((part, index) => {
-      if (index) lines.push(document.createElement("span"));
-      if (!part) return;
-      const piece = document.createElement("span");
-      if (kind) piece.className = `t-${kind}`;
-      piece.textContent = part;
-      lines.at(-1).append(piece);
+      if (index) lines.push([]);
+      if (part) lines.at(-1).push([kind, part]);
     });
   }
   return lines;
 }
+
+/** A line as an element. */
+export const colouredLine = (line) => h("span", {}, line.map(([kind, text]) => h("span", { class: kind ? `t-${kind}` : null }, text)));
+
+/** Coloured lines, one element each. */
+export const colouredLines = (source, language) => tokenLines(source, language).map(colouredLine);

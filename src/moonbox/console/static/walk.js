@@ -115,7 +115,7 @@ export class Walk {
       h("summary", {}, "Change this answer and go on from here"),
       h("div", { class: "row" }, "Answer with ", kind),
       text,
-      h("div", { class: "row" }, buttons, h("a", { class: "button", href: `/console/playground${query({ run: this.run })}` }, "Open the script in the playground")),
+      h("div", { class: "row" }, buttons, h("a", { class: "button", href: `/console/playground${query({ run: this.run })}` }, "Open in the playground")),
       questions,
       said,
     );
