@@ -21,11 +21,6 @@ STATS_RUNS = 2_000
 """Counts and latencies are those of so many of the latest runs, so that a page takes the same time with any trail."""
 _PER_PAGE = 200
 _COMPLETED_TOOLS = 2_000
-_POLICIES = {
-    "auto": "scripts may call it",
-    "approve": "a person must agree to each call",
-    "direct": "only called directly, never by scripts",
-}
 
 
 def catalog_of(service: Service) -> dict[str, Any]:
@@ -72,7 +67,6 @@ def tool_page(service: Service, tool: Tool) -> dict[str, Any]:
         "tool": _describe(tool, _stats(service)),
         "parameters": as_json(tool.parameters),
         "returns": as_json(tool.returns) if tool.returns else "",
-        "policies": _POLICIES,
         "stats_runs": STATS_RUNS,
     }
 

@@ -216,18 +216,7 @@ async def doctor(service: Service, request: Request, _: str) -> dict[str, Any]:
         await asyncio.wait({work}, timeout=_PATIENCE)
         if not work.done():  # the page comes at once, and asks for the rest by itself
             return {"title": "Doctor", "diagnosis": None}
-    diagnosis = await work
-    sections = [
-        ("Running scripts", [diagnosis[name] for name in ("isolation", "fork", "interrupt", "native", "chores")]),
-        ("The workers' jail", diagnosis["layers"]),
-        ("Configuration", diagnosis["configuration"]),
-    ]
-    verdict = "scripts are isolated"
-    if not diagnosis["isolation"]["active"]:
-        verdict = "scripts are not isolated"
-    elif not diagnosis["ok"]:
-        verdict = "scripts are isolated, the configuration needs attention"
-    return {"title": "Doctor", "diagnosis": diagnosis, "sections": sections, "meanings": _MEANINGS, "verdict": verdict}
+    return {"title": "Doctor", "diagnosis": await work}
 
 
 PAGES: dict[str, Page] = {
@@ -286,9 +275,13 @@ def _usage(run: Run) -> list[dict[str, Any]]:
 def _figure(name: str, a: float, b: float) -> dict[str, str]:
     """A row of the comparison: both values and how much they differ."""
     label, text = _FIGURES[name]
-    change = "" if a == b else f"{(b - a) / a:+.0%}" if a else "new"
-    change = "" if change in ("+0%", "-0%") else change
-    return {"label": label, "a": text(a), "b": text(b), "change": change}
+    share = round(100 * (b - a) / a) if a else 0
+    return {
+        "label": label,
+        "a": text(a),
+        "b": text(b),
+        "change": f"{share:+}%" if share else "" if a or not b else "new",
+    }
 
 
 def _call_text(status: str | None, duration: float | None) -> str:
@@ -340,29 +333,3 @@ _FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
     "output": ("printed characters", _whole),
 }
 _RUN_FILTERS = ("q", "state", "kind", "tool", "repl", "language", "label", "since", "until", "before")
-_MEANINGS = {
-    "process": "Each session runs in a process of its own: a crash or a break-out stays there.",
-    "fork": "A new process starts in about a millisecond, from one that has everything loaded.",
-    "interrupt": "A script that computes without end is stopped at its deadline.",
-    "native": "Scripts and their calls run in compiled code: faster, and every byte of their memory is counted.",
-    "chores": "Data of strangers is read in jailed processes, which are killed when it takes too long.",
-    "session": "A script's process cannot reach your terminal.",
-    "oom-score": "When memory runs out, the system ends scripts before anything else of yours.",
-    "leftovers": "Nothing of a script stays behind in the system.",
-    "user-namespace": "It is alone in a world of users: rights that it gains there are worth nothing outside.",
-    "network-namespace": "It has a network of its own, with nothing in it.",
-    "pid-namespace": "It cannot see or signal the machine's other processes.",
-    "separate-user": "Where moonbox runs as root, scripts run as a user that owns nothing.",
-    "capabilities": "The process has none of the special rights of an administrator.",
-    "no-new-privileges": "It cannot gain rights by starting a program.",
-    "no-debugger": "Other processes cannot look into it, and it cannot look into them.",
-    "no-new-code": "It cannot write machine code and run it.",
-    "landlock": "The kernel refuses every file and every connection.",
-    "descriptors": "It has nothing open but its connection to moonbox.",
-    "parent-death": "It ends when moonbox ends.",
-    "memory-limit": "The kernel bounds its memory.",
-    "cpu-limit": "The kernel bounds its processor time.",
-    "file-limits": "It cannot open or write files.",
-    "process-limit": "It cannot start processes.",
-    "seccomp": "The kernel refuses every system call that computing does not need: no files, no network, no programs.",
-}

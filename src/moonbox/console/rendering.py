@@ -18,16 +18,6 @@ from moonbox.wording import counted, seconds, size
 if TYPE_CHECKING:
     from pathlib import Path
 
-VIEWS = (
-    ("playground", "Playground", "play", "p"),
-    ("runs", "Runs", "list", "r"),
-    ("approvals", "Approvals", "check", "a"),
-    ("durable", "Durable", "history", "u"),
-    ("tools", "Tools", "tool", "t"),
-    ("mcp", "MCP", "plug", "m"),
-    ("knowledge", "Knowledge", "book", "k"),
-    ("doctor", "Doctor", "shield", "d"),
-)
 _CLIP = 100_000
 
 
@@ -43,7 +33,7 @@ class Renderer:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.globals.update(static=self._address, version=__version__, views=VIEWS)
+        self._environment.globals.update(static=self._address, version=__version__)
         filters = self._environment.filters
         filters.update(seconds=seconds, size=size, number="{:,}".format, plural=counted)
         filters.update(iso=_iso, clip=_clip, first_paragraph=_first_paragraph)

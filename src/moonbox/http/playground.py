@@ -69,8 +69,8 @@ def watch_output(text: str) -> None:
 class Playground:
     """The open sessions. `sandboxes` gives the Sandbox of a language; its maker closes it."""
 
-    def __init__(self, events: Events, sandboxes: SandboxOf, *, languages: Sequence[str]) -> None:
-        self.languages = tuple(languages)
+    def __init__(self, events: Events, sandboxes: SandboxOf) -> None:
+        self.languages: tuple[str, ...] = ()
         self.events = events
         self._sandboxes = sandboxes
         self._sessions: Sessions[PlaygroundSession] = Sessions(
@@ -110,9 +110,9 @@ class Playground:
         if session is not None:
             await session.close()
 
-    async def check(self, source: str, language: str, session: str | None) -> list[dict[str, Any]]:
+    async def check(self, source: str, language: str, session: str) -> list[dict[str, Any]]:
         """What the check finds before anything is run, with the globals of that session."""
-        known = self._sessions.get(session or "")
+        known = self._sessions.get(session)
         if known is not None and known.language == language:
             findings = await in_thread(known.repl.check, source)
         else:

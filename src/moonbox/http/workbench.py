@@ -8,7 +8,6 @@ bench.attach(sandbox, trail=trail)
 from __future__ import annotations
 
 import contextlib
-import functools
 import re
 import threading
 from collections import OrderedDict
@@ -86,7 +85,7 @@ class Workbench:
         self._new_sandbox: Callable[[str], Sandbox] | None = None
         self._options_for: Callable[[KnownRun], dict[str, Any]] | None = None
         self._watch: TrailWatch | None = None
-        self._playground: Playground | None = None
+        self.playground = Playground(self.events, self._sandbox)
 
     @property
     def hooks(self) -> dict[str, Any]:
@@ -122,12 +121,7 @@ class Workbench:
         if hasattr(trail, "tail"):
             self._watch = TrailWatch(self.events, trail.tail)
         names = dict.fromkeys((sandbox.language, *(languages if make is not None else ())))
-        self._playground = Playground(self.events, self._sandbox, languages=tuple(names))
-
-    @property
-    def playground(self) -> Playground:
-        assert self._playground is not None, "attach a Sandbox first"
-        return self._playground
+        self.playground.languages = tuple(names)
 
     async def watch_trail(self) -> None:
         """Follow the runs that other processes write, while a page is subscribed."""
@@ -153,7 +147,7 @@ class Workbench:
 
     def question(self, question: Question) -> dict[str, Any]:
         """A question with the session that it belongs to, and the order of the tool's parameters."""
-        session = "" if self._playground is None else self._playground.session_of(question.repl)
+        session = self.playground.session_of(question.repl)
         return {**question.to_dict(), "session": session, "order": self.order(question.tool)}
 
     def answered(self, answer: Answered) -> dict[str, Any]:
@@ -292,8 +286,8 @@ class WorkbenchApi:
         bench, wanted = self._bench, _followed(request)
         known = [(session, after) for id, after in wanted.items() if (session := bench.playground.get(id)) is not None]
         await bench.watch_trail()
-        past = [functools.partial(session.past, after) for session, after in known]
-        return event_stream(bench.events.subscribe(wanted, lambda: [event for each in past for event in each()]))
+        past = lambda: [event for session, after in known for event in session.past(after)]  # noqa: E731
+        return event_stream(bench.events.subscribe(wanted, past))
 
     async def open_session(self, request: Request) -> Response:
         body = await json_object(request)
@@ -343,10 +337,8 @@ class WorkbenchApi:
         source, language = body.get("source_code"), body.get("language", DEFAULT_LANGUAGE)
         if not isinstance(source, str) or language not in self._bench.playground.languages:
             raise Refused(400, "invalid", 'send {"source_code": "<script>", "language": "lua"}')
-        session = body.get("session")
-        known = session if isinstance(session, str) else None
         with refusing(503, "unavailable", MoonboxError):
-            findings = await self._bench.playground.check(source, language, known)
+            findings = await self._bench.playground.check(source, language, str(body.get("session")))
         return JsonAnswer({"findings": findings})
 
     async def list_approvals(self, _: Request) -> Response:
