@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +12,8 @@ import pytest
 from moonbox import Sandbox, ToolError, tool
 from moonbox.durable.index import JournalFilter
 from moonbox.errors import ToolDefinitionError, UsageError
+from tests.durable.crashing import new_database
+from tests.postgres import postgres  # noqa: F401 - a fixture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,6 +108,38 @@ def test_it_stops_at_the_first_failure_and_goes_on_there(box: Sandbox, bank: Ban
     done = box.undo(run.id)
     assert (len(done.undone), done.left, done.run.error) == (3, (), None)
     assert bank.made == ["refund p7 7", "refund p6 6", "refund p5 5"]
+
+
+@pytest.mark.parametrize("place", ["sqlite", "postgresql"])
+def test_a_run_that_many_take_back_at_once_is_taken_back_once(
+    place: str, bank: Bank, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    journal = tmp_path / "state.db" if place == "sqlite" else new_database(request.getfixturevalue("postgres"))
+    with Sandbox(bank.tools(), journal=journal) as box, Sandbox(bank.tools(), journal=journal) as other:
+        run = box.run("for cents = 1, 20 do tools.pay{cents = cents} end")
+        together = threading.Barrier(4)
+
+        def undo(box: Sandbox) -> bool:
+            together.wait()
+            try:
+                return box.undo(run.id).run.ok
+            except UsageError as refused:
+                assert f"{run.id}-undo" in str(refused)
+                return False
+
+        with ThreadPoolExecutor(4) as threads:
+            assert sorted(threads.map(undo, (box, box, other, other))) == [False, False, False, True]
+        assert bank.made == [f"refund p{cents} {cents}" for cents in range(20, 0, -1)]
+        assert box.journal.known(run.id).undone == "yes"
+
+
+def test_each_run_has_an_id_of_its_own(box: Sandbox, bank: Bank) -> None:
+    with box.repl() as repl:
+        repl.run("x = 1", run_id="one").unwrap()
+        with pytest.raises(UsageError, match=r"has a run 'one' already; each run has an id of its own$"):
+            repl.run("tools.pay{cents = 1}", run_id="one")
+        assert repl.run("return x").value == 1
+    assert (bank.accounts, [known.source for known in box.journal.runs()]) == ({}, ["return x", "x = 1"])
 
 
 def test_what_a_correction_leaves_out_or_answers_otherwise_was_made_and_is_taken_back(box: Sandbox, bank: Bank) -> None:

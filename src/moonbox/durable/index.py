@@ -79,7 +79,10 @@ class JournalFilter(Struct, frozen=True, kw_only=True):
 
 
 def enter(db: Transaction, backend: Backend, repl: str, records: Sequence[Record], at: float) -> None:
-    """Note in the index what these records say of a run; in the transaction that writes them."""
+    """Note in the index what these records say of a run; in the transaction that writes them.
+
+    Raises UsageError where a new run has the id of another one.
+    """
     begin = next((each for each in records if isinstance(each, Begin)), None)
     end = next((each for each in records if isinstance(each, End)), None)
     patched = next((each for each in records if isinstance(each, Patched)), None)
@@ -90,7 +93,9 @@ def enter(db: Transaction, backend: Backend, repl: str, records: Sequence[Record
         names = "id, repl, began, ended, state, labels, source, wakes, attempts, undone, reason"
         insert = f"INSERT INTO journal_runs ({names}) VALUES (?, ?, ?, ?, ?, ?, ?, NULL, 1, '', '')"
         insert += " ON CONFLICT (id) DO NOTHING"
-        if db.change(insert, row) and backend.index_text:
+        if not db.change(insert, row):
+            raise UsageError(f"the {backend.name} has a run {begin.run!r} already; each run has an id of its own")
+        if backend.index_text:
             db.change(backend.index_text, (begin.run,))
         _tag(db, begin.run, [f"label:{name}={text}" for name, text in begin.labels.items()])
     if patched is not None:
