@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,13 @@ import pytest
 
 from moonbox import Sandbox, ToolError, tool
 from moonbox.durable.index import JournalFilter
+from moonbox.durable.records import Begin
+from moonbox.durable.store import open_journal
+from moonbox.durable.undoing import Undoing
 from moonbox.errors import ToolDefinitionError, UsageError
 from tests.durable.crashing import new_database
 from tests.postgres import postgres  # noqa: F401 - a fixture
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,6 +136,40 @@ def test_a_run_that_many_take_back_at_once_is_taken_back_once(
             assert sorted(threads.map(undo, (box, box, other, other))) == [False, False, False, True]
         assert bank.made == [f"refund p{cents} {cents}" for cents in range(20, 0, -1)]
         assert box.journal.known(run.id).undone == "yes"
+
+
+def test_what_is_taken_back_is_not_corrected(box: Sandbox, bank: Bank) -> None:
+    run = box.run("tools.pay{cents = 1} tools.pay{cents = 2} error('missing')")
+    bank.broken = "p1"
+    assert len(box.undo(run.id).left) == 1
+    with pytest.raises(UsageError, match=f"cannot be patched: run '{run.id}-undo' takes its calls back"):
+        box.patch(run.id, "tools.pay{cents = 1} tools.pay{cents = 2}")
+    bank.broken = ""
+    assert (box.undo(run.id).left, bank.accounts) == ((), {})
+
+
+def test_an_undoing_that_was_cut_off_goes_on_with_undo_alone(bank: Bank, tmp_path: Path) -> None:
+    """Not by itself: its tools are those that take calls back, under names of their own."""
+    place = tmp_path / "state.db"
+    with Sandbox(bank.tools(), journal=place) as box:
+        box.run("tools.pay{cents = 1} tools.pay{cents = 2}", run_id="paid").unwrap()
+        _, arguments, options = Undoing(box.journal, "paid", box.toolbox).way(None, box.limits)
+    journal = open_journal(place)
+    for run, source, inputs, labels in (
+        ("paid-undo", arguments[0], [*options["inputs"].items()], options["labels"]),
+        ("other", "return tools.look()", [], {}),
+    ):
+        begin = Begin(
+            run=run, number=1, source=source, inputs=inputs, limits={}, seed=1, started=time.time(), labels=labels
+        )
+        held = journal.create(run, "lua", labels)
+        journal.append(held, 0, run, [begin])
+        journal.release(held)
+    journal.close()
+    with Sandbox(bank.tools(), journal=place, recover=True) as box:
+        wait_until(lambda: box.journal.known("other").state == "ok")
+        assert box.journal.known("paid-undo").state == "interrupted"
+        assert (box.undo("paid").left, bank.accounts) == ((), {})
 
 
 def test_each_run_has_an_id_of_its_own(box: Sandbox, bank: Bank) -> None:

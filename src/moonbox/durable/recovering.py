@@ -13,6 +13,7 @@ from moonbox.durable.index import KnownRun, select
 from moonbox.durable.leases import LEASE_SECONDS
 from moonbox.durable.recorded import RecordedRun, read_runs
 from moonbox.durable.records import Environment, Record
+from moonbox.durable.undoing import LABEL
 from moonbox.durable.watch import Asleep
 from moonbox.errors import ClosedError, JournalError, MoonboxError
 from moonbox.tools.naming import safe_alias
@@ -104,6 +105,7 @@ class Recoverer:
             run
             for run in found
             if not run.in_use and run.id not in here and (run.id, run.attempts) not in self._left
+            if LABEL not in run.labels  # an undoing has tools of its own
             if self._lacking.get((run.id, run.attempts)) != revision
         ]
 

@@ -255,6 +255,8 @@ class Recovery(Generic[R]):
             raise UsageError(f"run {run_id!r} cannot be patched: later runs of its Repl have used what it did")
         if recorded.end is not None and recorded.end.outcome == "ok":
             raise UsageError(f"run {run_id!r} has ended well; there is nothing to correct")
+        if self._store.look_up(undoing_of(run_id)) is not None:
+            raise UsageError(f"run {run_id!r} cannot be patched: run {undoing_of(run_id)!r} takes its calls back")
         self._repl = repl = self._make(self._journal.held.repl)
         patch = _correction(recorded, repl.additions, source, answer, skip)
         recorded = recorded.corrected(patch)
@@ -285,6 +287,11 @@ def _correction(
     replies = [decided_reply(calls[numbers[index - 1]], value) for index, value in answer.items()]
     skipped = [numbers[index - 1] for index in skip]
     return Patched(run=recorded.begin.run, source=source, skipped=skipped, replies=replies)
+
+
+def undoing_of(run_id: str) -> str:
+    """The id of the run that takes the calls of this one back."""
+    return f"{run_id}-undo"
 
 
 def find_recorded(journal: Journal, run_id: str) -> tuple[str, list[list[Record]], RecordedRun]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, msgpack
 
 from moonbox.durable.recorded import read_runs
-from moonbox.durable.recovery import find_recorded
+from moonbox.durable.recovery import find_recorded, undoing_of
 from moonbox.errors import UsageError
 from moonbox.tools.tool import Tool
 
@@ -57,7 +57,7 @@ class Undoing:
     def __init__(self, journal: Journal, run_id: str, toolbox: Toolbox) -> None:
         self._journal = journal
         self._run_id = run_id
-        self._id = f"{run_id}-undo"
+        self._id = undoing_of(run_id)
         self._toolbox = toolbox
         known = journal.known(run_id)
         if not known.has_ended:
