@@ -181,6 +181,43 @@ def test_each_run_has_an_id_of_its_own(box: Sandbox, bank: Bank) -> None:
     assert (bank.accounts, [known.source for known in box.journal.runs()]) == ({}, ["return x", "x = 1"])
 
 
+def test_calls_of_which_nobody_knows_are_in_the_plan(tmp_path: Path) -> None:
+    """Also those whose fate a person left open when the run was continued after a crash."""
+
+    @tool(undo="look")
+    def pay(code: str) -> None:
+        """Pay."""
+        raise ToolError("no answer", code=code)
+
+    @tool(undo="look", timeout=0.01)
+    async def slow() -> None:
+        """Takes too long."""
+        await asyncio.sleep(60)
+
+    @tool
+    def look() -> None:
+        """Take back."""
+
+    script = "for _, code in ipairs{'timeout', 'in_doubt', 'conflict'} do pcall(tools.pay, {code = code}) end "
+    script += "pcall(tools.slow)"
+    with Sandbox([pay, slow, look], journal=tmp_path / "state.db") as box:
+        assert box.run(script, run_id="open").ok
+        plan = [(step.call, step.why_not) for step in box.undo_plan("open")]
+    assert plan == [(at, "it is not known whether it took effect") for at in (4, 2, 1)]
+
+
+def test_the_arguments_are_those_that_a_person_has_written(tmp_path: Path) -> None:
+    @tool(policy="approve")
+    def mail(to: str) -> str:
+        """Send a mail, which nothing takes back."""
+        return to
+
+    with Sandbox([mail], journal=tmp_path / "state.db", approve=lambda call: call.edit({"to": "ben"})) as box:
+        run = box.run("return tools.mail{to = 'ada'}")
+        (step,) = box.undo_plan(box.journal.runs()[0].id)
+        assert (run.value, step.arguments) == ("ben", {"to": "ben"})
+
+
 def test_what_a_correction_leaves_out_or_answers_otherwise_was_made_and_is_taken_back(box: Sandbox, bank: Bank) -> None:
     run = box.run("for cents = 5, 8 do tools.pay{cents = cents} end error('missing')")
     shorter = "for cents = 6, 8, 2 do tools.pay{cents = cents} end "

@@ -116,10 +116,13 @@ class Undoing:
 
     def _step(self, at: int, name: str, arguments: Any, reply: RecordedReply | None) -> UndoStep | None:
         """None for a call that has changed nothing."""
-        tool = self._toolbox.get(name if reply is None else reply.tool)
+        if reply is not None:  # a person may have edited the arguments
+            name, arguments = reply.tool, reply.arguments
+        tool = self._toolbox.get(name)
         if tool is not None and tool.hints.read_only:
             return None
-        if reply is None or reply.status == "timeout":
+        failed = "" if reply is None or reply.error is None else reply.error.code
+        if reply is None or reply.status in ("timeout", "cancelled") or failed in ("timeout", "in_doubt"):
             why = "it is not known whether it took effect"
         elif reply.status != "ok":
             return None
@@ -128,7 +131,6 @@ class Undoing:
         elif tool.undo is None:
             why = "its tool has no undo"
         else:
-            name, arguments = reply.tool, reply.arguments
             undo = self._undo_of(tool)
             given, why = ({}, f"there is no tool {tool.undo!r}") if undo is None else _given(undo, reply)
             if undo is not None and not why:
