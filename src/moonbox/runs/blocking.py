@@ -4,6 +4,9 @@ One thread at a time drives the run and touches its Execution; it holds the lock
 Every call is performed in a tool thread. When one call is all that the script waits for, the driving thread gives the
 run up; the tool thread that has performed the call takes it and drives on. So a sequence of calls costs no switch of
 threads, and the caller's thread is always free to watch the clock. It takes the run back from a tool that is slow.
+
+Where the latest run has made such a call, and ended a moment ago, a tool thread drives the next run from its beginning
+and makes its record: what one thread has used is in the caches of one processor.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from moonbox.errors import ToolError, WorkerError
 from moonbox.runs.call_entry import failure
 from moonbox.runs.calls import run_to_end
 from moonbox.runs.execution import GRACE, Execution
-from moonbox.threads import LoopThread, Signal, Threads
+from moonbox.threads import Signal
 from moonbox.values import ORDINARY
 from moonbox.worker.link import Link, Unread
 from moonbox.worker.protocol import REASON_CANCELLED, REASON_TIME
@@ -29,10 +32,13 @@ if TYPE_CHECKING:
 
     from moonbox.runs.call_entry import CallEntry, CallResult
     from moonbox.runs.decisions import ToolCall
+    from moonbox.runs.services import Services
     from moonbox.runs.slots import Slots
 
 SLOW = 0.002
 """Seconds after which the caller's thread takes the run back from a tool."""
+WARM = 0.05
+"""Seconds after a run with calls in which a tool thread drives the next one from its beginning."""
 _LOOK = 0.02
 
 
@@ -105,11 +111,14 @@ class BlockingExecutor:
 class BlockingDriver:
     """Drives one run: to its end with `run`, or from batch to batch of calls with `advance` and `carry_out`."""
 
-    def __init__(self, link: Link, execution: Execution, threads: Threads, loop: LoopThread) -> None:
+    def __init__(
+        self, link: Link, execution: Execution, services: Services, conclude: Callable[[Execution], object]
+    ) -> None:
+        """A tool thread that drives the run to its end calls `conclude`."""
         self._link = link
         self._execution = execution
-        self._threads = threads
-        self._loop = loop
+        self._services = services
+        self._conclude = conclude
         self._executor: BlockingExecutor | None = None  # made for the first call: many runs have none
         execution.clock.changed = link.wake
         self._caller = get_ident()
@@ -164,21 +173,25 @@ class BlockingDriver:
     # The caller's thread
 
     def _drive(self) -> None:
+        if monotonic() < self._services.hands_over_until and self._hand_over(None):
+            self._watch()
         while (entry := self._until_lone_call()) is not None:
             if self._hand_over(entry):
                 self._watch()
 
-    def _hand_over(self, entry: CallEntry) -> bool:
-        """Let a tool thread perform the call and then drive the run; False where no thread can be started."""
+    def _hand_over(self, entry: CallEntry | None) -> bool:
+        """Let a tool thread perform the call, if any, and then drive the run; False where no thread can be started."""
         self._ended = self._ended or Signal()
         self._in_tool_since = monotonic()
-        entry.performing = True
+        if entry is not None:
+            entry.performing = True
         self._owner.release()
         try:
-            self._threads.submit(lambda: self._perform(entry))
+            self._services.threads.submit(lambda: self._perform(entry))
         except ToolError as problem:
             self._owner.acquire()
-            self._execution.answer(entry, *failure(problem))
+            if entry is not None:
+                self._execution.answer(entry, *failure(problem))
             return False
         return True
 
@@ -229,28 +242,33 @@ class BlockingDriver:
 
     # The tool threads
 
-    def _perform(self, entry: CallEntry, *, drives: bool = True) -> Signal | None:
-        """Perform the call; then drive the run, if no other thread does, and perform its next calls."""
-        execution = self._execution
+    def _perform(self, entry: CallEntry | None, *, drives: bool = True) -> Signal | None:
+        """Perform the call, if any; then drive the run, if no other thread does, and perform its next calls."""
+        execution, done = self._execution, None
         # The link's method, not one of ours: no reference cycle keeps the driver for the garbage collector.
-        executor = self._executor = self._executor or BlockingExecutor(self._loop.submit, self._link.wake)
-        lone: CallEntry | None = entry
-        while lone is not None:
-            entry = lone
-            result = run_to_end(execution.calls.perform(entry, execution.record, executor))
+        executor = self._executor = self._executor or BlockingExecutor(self._services.loop.submit, self._link.wake)
+        while True:
+            if entry is not None:
+                done = entry, run_to_end(execution.calls.perform(entry, execution.record, executor))
             if not drives or not self._owner.acquire(blocking=False):
-                self._done.append((entry, result))
-                self._link.wake()  # the driving thread takes the result
+                if done is not None:
+                    self._done.append(done)
+                    self._link.wake()  # the driving thread takes the result
                 return None
             try:
                 with self._link:
-                    execution.answer(entry, *result)
-                    lone = self._until_lone_call()
+                    if done is not None:
+                        execution.answer(done[0], *done[1])
+                    entry = self._until_lone_call()
+                if execution.over:
+                    self._services.hands_over_until = 0.0 if done is None else monotonic() + WARM
+                    self._conclude(execution)
             except BaseException as raised:  # noqa: BLE001 - the caller's thread raises it
-                self._problem, lone = raised, None
+                self._problem, entry = raised, None
             self._in_tool_since = monotonic()
             self._owner.release()
-        return self._ended
+            if entry is None:
+                return self._ended
 
     # The thread that drives
 
@@ -282,7 +300,7 @@ class BlockingDriver:
     def _perform_here(self, entry: CallEntry) -> None:
         """Perform the call of a tool that only computes in the thread that drives the run."""
         execution, interruptible = self._execution, get_ident() == self._caller
-        executor = BlockingExecutor(self._loop.submit, self._link.wake, interruptible=interruptible)
+        executor = BlockingExecutor(self._services.loop.submit, self._link.wake, interruptible=interruptible)
         entry.performing = True
         execution.answer(entry, *run_to_end(execution.calls.perform(entry, execution.record, executor)))
 
@@ -290,7 +308,7 @@ class BlockingDriver:
         """Perform the call in a tool thread. Where none can be started, that is its answer."""
         entry.performing = True
         try:
-            self._threads.submit(lambda: self._perform(entry, drives=drives))
+            self._services.threads.submit(lambda: self._perform(entry, drives=drives))
         except ToolError as problem:
             self._execution.answer(entry, *failure(problem))
 

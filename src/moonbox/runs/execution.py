@@ -76,6 +76,8 @@ class Execution:
     """What the run was given."""
     asking: CallEntry | None = None
     """The question whether the script may run; None where it is answered, or nobody is asked."""
+    run: Run | None = None
+    """Its record, from `finish`."""
     _unsent = b""
     _error: ScriptError | None = None
     _stop_until = _kill_at = _cpu_before_stop = _quiet_at = 0.0

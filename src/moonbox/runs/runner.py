@@ -110,7 +110,7 @@ class Runner:
             execution = self.begin(link, source, given) if again is None else again(link)
             while not execution.over:
                 execution.may_sleep = True
-                BlockingDriver(link, execution, self.services.threads, self.services.loop).run()
+                BlockingDriver(link, execution, self.services, self._conclude).run()
                 if execution.moving:
                     link, execution = self.recorded().move(execution)
                 elif execution.sleeping:
@@ -208,7 +208,7 @@ class Runner:
         return SteppedDriver(self, link, execution, repl).begin()
 
     def driver(self, link: Link, execution: Execution) -> BlockingDriver:
-        return BlockingDriver(link, execution, self.services.threads, self.services.loop)
+        return BlockingDriver(link, execution, self.services, self._conclude)
 
     def acquire(self) -> Link:
         """The worker, with what scripts have defined."""
@@ -345,22 +345,23 @@ class Runner:
     def finish(self, execution: Execution) -> Run:
         """The run is over: keep the record, and the worker if it lives."""
         run, journal = self._conclude(execution), execution.record.journal
+        self._finished = run.id
         if journal is not None and journal.finish(run, lost=execution.record.worker_lost):
             return run  # a repetition, which only its caller gets
         return self._keep(run)
 
     def _conclude(self, execution: Execution) -> Run:
-        """The record of a run that is over, before it is kept."""
-        record, worker = execution.record, self.worker
-        self._finished = record.id
-        lost = record.worker_lost
+        """The record of a run that is over, made once, before it is kept."""
+        if execution.run is not None:
+            return execution.run
+        worker, lost = self.worker, execution.record.worker_lost
         if lost:
             worker.drop()
             self.check.forget()
         worker.has_state = not lost
         if execution.host_gone:
             worker.sleep()
-        run = execution.finish()
+        run = execution.run = execution.finish()
         for name in (run.kept, run.kept_output):
             if name:
                 self.check.keep(name)
@@ -371,6 +372,7 @@ class Runner:
         from moonbox.threads import unbroken
 
         run, lost = self._conclude(execution), execution.record.worker_lost
+        self._finished = run.id
         repeats: list[bool] = []
         try:
             await unbroken(lambda: repeats.append(journal.finish(run, lost=lost)))

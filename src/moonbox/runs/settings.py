@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from moonbox.runs.decisions import Middleware, ToolCall
     from moonbox.tools.toolbox import Toolbox
 
-    EnvironmentMark = tuple[Toolbox, int, int, Limits]
-    """Identifies an environment: the toolbox, its revision, the revision of what was added, and the limits."""
-
 
 @dataclass(slots=True, kw_only=True)
 class Settings:
