@@ -5,8 +5,8 @@ Every call is performed in a tool thread. When one call is all that the script w
 run up; the tool thread that has performed the call takes it and drives on. So a sequence of calls costs no switch of
 threads, and the caller's thread is always free to watch the clock. It takes the run back from a tool that is slow.
 
-Where the latest run has made such a call, and ended a moment ago, a tool thread drives the next run from its beginning
-and makes its record: what one thread has used is in the caches of one processor.
+Where the latest run of the Repl has made such a call, and ended a moment ago, a tool thread drives the next run from
+its beginning and makes its record: what one thread has used is in the caches of one processor.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class BlockingDriver:
     # The caller's thread
 
     def _drive(self) -> None:
-        if monotonic() < self._services.hands_over_until and self._hand_over(None):
+        if monotonic() < self._execution.calls.warm_until and self._hand_over(None):
             self._watch()
         while (entry := self._until_lone_call()) is not None:
             if self._hand_over(entry):
@@ -261,7 +261,7 @@ class BlockingDriver:
                         execution.answer(done[0], *done[1])
                     entry = self._until_lone_call()
                 if execution.over:
-                    self._services.hands_over_until = 0.0 if done is None else monotonic() + WARM
+                    execution.calls.warm_until = 0.0 if done is None else monotonic() + WARM
                     self._conclude(execution)
             except BaseException as raised:  # noqa: BLE001 - the caller's thread raises it
                 self._problem, entry = raised, None

@@ -78,6 +78,9 @@ class CallPath:
     Made with every Repl, most of which never call: what only calls need is looked up in the Services then.
     """
 
+    warm_until = 0.0
+    """On the monotonic clock: until then a tool thread drives a blocking run from its beginning."""
+
     def __init__(
         self,
         settings: Settings,

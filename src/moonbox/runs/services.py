@@ -153,8 +153,6 @@ class Services:
     running_calls: RunningCalls = field(default_factory=RunningCalls)
     direct_calls: WeakSet[DirectCall] = field(default_factory=WeakSet)
     """Those that are under way."""
-    hands_over_until: float = 0.0
-    """On the monotonic clock: until then a tool thread drives a blocking run from its beginning."""
     pid: int = field(default_factory=os.getpid)
     """The process that made the Sandbox: a fork of it shares its sockets and must not use them."""
     random: Random = field(default_factory=Random)
