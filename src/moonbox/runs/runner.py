@@ -344,8 +344,8 @@ class Runner:
 
     def finish(self, execution: Execution) -> Run:
         """The run is over: keep the record, and the worker if it lives."""
+        self._finished = execution.record.id
         run, journal = self._conclude(execution), execution.record.journal
-        self._finished = run.id
         if journal is not None and journal.finish(run, lost=execution.record.worker_lost):
             return run  # a repetition, which only its caller gets
         return self._keep(run)
@@ -371,8 +371,8 @@ class Runner:
         """The same of a run with a journal, which is written to in a thread."""
         from moonbox.threads import unbroken
 
+        self._finished = execution.record.id
         run, lost = self._conclude(execution), execution.record.worker_lost
-        self._finished = run.id
         repeats: list[bool] = []
         try:
             await unbroken(lambda: repeats.append(journal.finish(run, lost=lost)))

@@ -104,20 +104,13 @@ class Turns(Slots):
         """Wait for our turn."""
         if self.closed or self.end_pause or getpid() != self._pid:
             raise self._refusal()
-        with self._lock:
-            if self._free > 0:
-                self._free -= 1
-                return
-        turn = Slots.enter(self)
+        turn = super().enter()
         if turn is not None:
             self.wait(turn)
             self._check_still_open()
 
     def leave(self) -> None:
-        with self._lock:
-            self._free += 1
-            if self._waiting:
-                self._hand_out()
+        super().leave()
         if self.closed:
             self._ended(self)
 

@@ -16,7 +16,7 @@ from moonbox.threads import in_thread, own_thread
 from moonbox.worker.sources import WorkerSource, check_layers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
     from concurrent.futures import Future
 
     from moonbox.worker.link import Link
@@ -59,13 +59,11 @@ class Pool:
         self._most = most
         self.lock = threading.RLock()
         """Guards everything below."""
-        self._freed = threading.Condition(self.lock)  # a worker may be available, or the pool was closed
         self._wakeup = threading.Condition(self.lock)  # the background thread has something to do
-        self._awaiting: set[Future[None]] = set()  # the same as `_freed`, for event loops
+        self._awaiting: set[Future[None]] = set()  # done when a worker may be available, or the pool is closed
         self._spares: deque[Link] = deque()
         self._out: set[Link] = set()  # handed out
         self._retired: deque[Link] = deque()  # handed out, no longer needed, and to be ended soon
-        self._waiting = 0  # threads; event loops are in `_awaiting`
         self._live = 0  # handed out, spare, or being started
         self._some_awake = False  # some of those handed out may not be frozen
         self.closed = False
@@ -82,16 +80,11 @@ class Pool:
         """A worker for one Repl. Waits while `most` are out; PoolTimeout after `timeout` seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while (link := self.try_checkout()) is None:
-            with self.lock:
-                self._waiting += 1
-                self.on_full()
+            with self._awaited() as freed:
                 try:
-                    while not self._is_available():
-                        rest = None if deadline is None else deadline - time.monotonic()
-                        if (rest is not None and rest <= 0) or not self._freed.wait(rest):
-                            raise self._all_in_use(timeout)
-                finally:
-                    self._waiting -= 1
+                    freed.result(None if deadline is None else max(0.0, deadline - time.monotonic()))
+                except TimeoutError:
+                    raise self._all_in_use(timeout) from None
         return link
 
     async def acheckout(self, timeout: float | None) -> Link:
@@ -105,23 +98,25 @@ class Pool:
                     link = link or await in_thread(self.try_checkout, start=own_thread, left=self.discard)
                     if link is not None:
                         return link
-                    await self._wait_until_available()
+                    with self._awaited() as freed:
+                        await asyncio.wrap_future(freed)
         except TimeoutError:
             raise self._all_in_use(timeout) from None
 
-    async def _wait_until_available(self) -> None:
-        """Returns when a worker may be available."""
-        import asyncio
-        from concurrent.futures import Future
+    @contextlib.contextmanager
+    def _awaited(self) -> Iterator[Future[None]]:
+        """A future that is done as soon as a worker may be available."""
+        from concurrent.futures import Future  # slow to load
 
+        freed: Future[None] = Future()
         with self.lock:
             if self._is_available():
-                return
-            freed: Future[None] = Future()
-            self._awaiting.add(freed)
-            self.on_full()
+                freed.set_result(None)
+            else:
+                self._awaiting.add(freed)
+                self.on_full()
         try:
-            await asyncio.wrap_future(freed)
+            yield freed
         finally:
             with self.lock:
                 self._awaiting.discard(freed)
@@ -177,7 +172,7 @@ class Pool:
     def counts(self) -> PoolCounts:
         with self.lock:
             spare_pids = tuple(link.pid for link in self._spares)
-            waiting = self._waiting + len(self._awaiting)
+            waiting = len(self._awaiting)
             return PoolCounts(live=self._live, in_use=len(self._out), spare_pids=spare_pids, waiting=waiting)
 
     def prime(self) -> None:
@@ -231,7 +226,6 @@ class Pool:
 
     def _notify_freed(self) -> None:
         """A worker may be available, or the pool was closed. The lock is held."""
-        self._freed.notify_all()
         if self.closed or self._wants_spare():
             self._wake_maintainer()
         if not self._awaiting:
@@ -346,4 +340,4 @@ class Pool:
         except (WorkerError, OSError):
             # The next checkout makes its own attempt and reports the error.
             with self.lock:
-                self._freed.wait_for(lambda: self.closed, _RETRY_AFTER)
+                self._wakeup.wait_for(lambda: self.closed, _RETRY_AFTER)

@@ -34,7 +34,7 @@ class LuaVM:
     warm_up = b"return 1"
 
     def __init__(self, native: Any = None) -> None:
-        from lupa import lua54
+        import lupa.lua54 as lua54  # as in rhai/program.py
 
         self._runtime = lua54.LuaRuntime(
             encoding=None,

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
-from lupa import lua54
+import lupa.lua54 as lua54  # not from lupa, whose own way of loading it fails in two threads at once
 
 from moonbox.languages.program import Expression, Outline, Program
 from moonbox.languages.rhai.language import PARSER, RHAI, folder_source
