@@ -42,11 +42,17 @@ def note(frame: FrameType, event: str, _: Any) -> None:
         _CALLS.append((name, frame.f_code.co_qualname))
 
 
-def traced(work: Callable[[], object]) -> list[tuple[str, str]]:
-    """(module, function) of every Python call inside moonbox, in all threads, while `work` runs."""
-    _CALLS.clear()
-    work()
-    return list(_CALLS)
+def traced(work: Callable[[], object], times: int = 3) -> list[tuple[str, str]]:
+    """(module, function) of every Python call inside moonbox, in all threads, while `work` runs: of the shortest time.
+
+    Where the machine is busy, a thread that waits for another looks again now and then.
+    """
+    found = []
+    for _ in range(times):
+        _CALLS.clear()
+        work()
+        found.append(list(_CALLS))
+    return min(found, key=len)
 
 
 def further_call(repl: Repl, call: str) -> list[tuple[str, str]]:
@@ -89,7 +95,7 @@ def main() -> None:
         report('repl.run("return tools.add(1)")', traced(lambda: repl.run("return tools.add(1)")))
         report("each further call of a typed tool", further_call(repl, "tools.add{a = 1}"))
         repl.run("return 1")
-        report('box.run("return 1")', traced(lambda: box.run("return 1")))
+        report('box.run("return 1")', traced(lambda: box.run("return 1"), 1))
 
 
 if __name__ == "__main__":

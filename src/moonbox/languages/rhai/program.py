@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-import msgspec
 import lupa.lua54 as lua54  # not from lupa, whose own way of loading it fails in two threads at once
+import msgspec
 
 from moonbox.languages.program import Expression, Outline, Program
 from moonbox.languages.rhai.language import PARSER, RHAI, folder_source
