@@ -44,6 +44,7 @@ def sink() -> MemorySink:
 def repl(sink: MemorySink, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repl]:
     """A Repl whose latest run has made a call a moment ago, however slow the machine is."""
     monkeypatch.setattr(blocking, "WARM", 1000.0)
+    monkeypatch.setattr(blocking, "SLOW", 1000.0)  # the caller's thread does not take the run back
     with Sandbox([driver, call], audit=sink) as box, box.repl() as repl:
         assert repl.run("kept = 41 return tools.call{}").value == 1
         yield repl
@@ -95,7 +96,6 @@ def test_an_interrupt_when_the_run_has_ended_loses_no_record(
         watch(driver)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(blocking, "SLOW", 1000.0)  # this thread does not take the run back
     monkeypatch.setattr(blocking.BlockingDriver, "_watch", interrupted)
     with pytest.raises(KeyboardInterrupt):
         repl.run("return tools.call{} + 1")
