@@ -4,6 +4,7 @@ import { SHORT, Texts as PythonTexts } from "#python/languages/language.js";
 import { UsageError } from "./errors.js";
 import type { LimitFields } from "./limits.js";
 import { camelCase } from "./json.js";
+import { ownFile } from "./platform/server.js";
 import { nearest } from "./suggest.js";
 
 export type LanguageName = "lua" | "rhai";
@@ -69,6 +70,8 @@ interface Bundle {
   version: string;
   /** Tells builds of one version apart. */
   build: string;
+  /** The length of lua.wasm. */
+  wasm: number;
   /** The worker's script. */
   worker: string;
   languages: Record<string, Language>;
@@ -109,6 +112,8 @@ export const LANGUAGES: Record<string, Language> = Object.fromEntries(
 
 /** Lua's wasm module, whose memory has the prelude; without shared memory another, which can be suspended. Loaded when a worker is wanted. */
 export async function wasm(isShared: boolean): Promise<Uint8Array<ArrayBuffer>> {
+  const file = isShared ? ownFile("lua.wasm") : null; // loading the same as text takes longer
+  if (file?.length === bundle.wasm) return file;
   // @ts-ignore -- written by scripts/build.mjs beside the compiled file
   const loaded = isShared ? import("#lua") : import("#lua-suspendable");
   return fromBase64(((await loaded) as { default: string }).default);

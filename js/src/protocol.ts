@@ -11,7 +11,10 @@
 
 /** Places in the shared control words. */
 export const WORD = {
-  /** 0: nothing; 1: a part of an answer is there; 2: the last part of it is there; 3: the run must end instead. */
+  /**
+   * 0: nothing; 1: a part of an answer is there; 2: the last part of it is there; 3: the run must end instead; 4: the script
+   * must leave the worker to another Repl, and goes on in any when its answer has come.
+   */
   mail: 0,
   /** Bytes in the part. */
   size: 1,
@@ -33,7 +36,7 @@ export const MOST_THREADS = 256;
 export const CONTROL_WORDS = WORD.firstThread + MOST_THREADS;
 export const PART_BYTES = 1 << 20;
 export const OUTBOX_BYTES = 8192;
-export const MAIL = { none: 0, part: 1, last: 2, halt: 3 } as const;
+export const MAIL = { none: 0, part: 1, last: 2, halt: 3, leave: 4 } as const;
 export const REASON = { time: 1, cancelled: 2, calls: 3, memory: 4 } as const;
 export const REASON_NAMES: Record<number, string> = { 0: "", 1: "time", 2: "cancelled", 3: "calls", 4: "memory" };
 
@@ -68,6 +71,19 @@ export interface MemoryParts {
   places: number[];
   references: Record<string, number>;
   base: number;
+  /** The run whose script waits in this memory for its tools. */
+  run?: SuspendedRun;
+}
+
+/** What a worker knows of a run beside the memory. */
+export interface SuspendedRun {
+  number: number;
+  limitsReference: number;
+  /** Bytes. */
+  printed: number;
+  peak: number;
+  /** Milliseconds of computing. */
+  spent: number;
 }
 
 /** What belongs to the memory in lua.wasm, and how many bytes it has. */
@@ -119,6 +135,8 @@ export type Command =
   | { kind: "limits"; limits: WorkerLimits }
   | { kind: "inputs"; json: string }
   | { kind: "run"; source: Uint8Array; number: number; seed: number }
+  /** The run in the memory goes on: its mail is there. */
+  | { kind: "goOn" }
   | { kind: "check"; source: Uint8Array }
   | { kind: "globals" }
   | { kind: "save" }
@@ -151,4 +169,6 @@ export type Report =
   | { kind: "cancel"; ids: Uint8Array }
   | { kind: "globals"; names: Uint8Array }
   | { kind: "saved"; memory: MemoryReport }
+  /** The answer to MAIL.leave: the memory with the run in it, or null where a function of C waits for the script. */
+  | { kind: "left"; memory: MemoryReport | null }
   | Done;

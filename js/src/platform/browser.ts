@@ -6,6 +6,8 @@ import { webChannel } from "./channel.js";
 
 export const openChannel: typeof server.openChannel = webChannel;
 
+export const ownFile: typeof server.ownFile = () => null;
+
 export const appendText: typeof server.appendText = async () => {
   throw new UsageError("there are no files in a browser: give audit a function that gets each line");
 };

@@ -25,6 +25,17 @@ export function openChannel(script: string, address: string | null, listener: Li
   };
 }
 
+/** A file of this package; null where a bundler has made one file of all, or a program must ask before it reads files. */
+export function ownFile(name: string): Uint8Array<ArrayBuffer> | null {
+  if ((globalThis as { Deno?: unknown }).Deno !== undefined) return null;
+  try {
+    const here = import.meta.url; // apart, so that no bundler takes the file for one of the app's
+    return process.getBuiltinModule("node:fs").readFileSync(new URL(name, here)) as Uint8Array<ArrayBuffer>;
+  } catch {
+    return null;
+  }
+}
+
 /** Adds text to a file that only its owner can read, in one piece: `appendFile` would mix long texts that come together. */
 export async function appendText(path: string, text: string): Promise<void> {
   const { open } = await import("node:fs/promises");

@@ -5,7 +5,7 @@ import { Run } from "../audit/records.js";
 import { ScriptError, ToolError } from "../errors.js";
 import { discoveryBudget, filled } from "../languages.js";
 import type { EngineError, explain, nameSlowCall } from "../scripts.js";
-import { REASON, REASON_NAMES, type Done, type Report } from "../protocol.js";
+import { REASON, REASON_NAMES, type Done, type MemoryReport, type Report, type SavedMemory } from "../protocol.js";
 import { count, fromWire, isObject, toWire } from "../values.js";
 import { CallEntry, errorValue, type CallPath, type CallResult, type ClientCalls, type RunInfo } from "./calls.js";
 import { RunClock } from "./clock.js";
@@ -45,6 +45,10 @@ export interface ExecutionOptions {
   onWaiting: () => void;
   /** The script says how far it is. */
   onProgress: (progress: Progress) => void;
+  /** The script waits for its tools, or computes again. */
+  rests: (rests: boolean) => void;
+  /** A worker that has the memory with this run in it. */
+  returns: () => Promise<Link>;
 }
 
 export class Execution implements RunInfo {
@@ -59,7 +63,10 @@ export class Execution implements RunInfo {
   private printed = 0; // bytes of output, shown ones included
   private replies: string[] = [];
   private answered: CallEntry[] = [];
-  private waiting = false; // the worker waits for an answer
+  private waiting = false; // the script waits for an answer
+  private place: "worker" | "leaving" | "memory" | "returning" = "worker"; // where the script is
+  private left: (memory: SavedMemory | null) => void = () => undefined;
+  private holder: ReturnType<typeof setInterval> | undefined; // keeps the process alive while there is no worker
   private flushing = false;
   private readonly sleeping = new Map<number, ReturnType<typeof setTimeout>>();
   private budget: number | null;
@@ -82,7 +89,7 @@ export class Execution implements RunInfo {
   });
 
   constructor(
-    private readonly link: Link,
+    private link: Link,
     private readonly calls: CallPath,
     private readonly options: ExecutionOptions,
   ) {
@@ -108,7 +115,6 @@ export class Execution implements RunInfo {
 
   /** Runs the script to its end. */
   async run(signal?: AbortSignal): Promise<Run> {
-    const { link } = this;
     const source = new TextEncoder().encode(this.options.source);
     const { maxMemory, maxSource } = this.calls.settings.limits;
     if (source.length > maxSource) {
@@ -131,12 +137,11 @@ export class Execution implements RunInfo {
       return this.record();
     }
     const cancel = (): void => this.stop(REASON.cancelled);
-    link.reset();
-    link.hold(true);
-    link.onReport = (report, problem) => this.take(report, problem);
+    this.link.reset();
+    this.listen();
     this.sent += source.length;
-    if (this.options.inputs !== null) link.post({ kind: "inputs", json: this.options.inputs });
-    link.post({ kind: "run", source, number: this.options.number, seed: this.options.seed });
+    if (this.options.inputs !== null) this.link.post({ kind: "inputs", json: this.options.inputs });
+    this.link.post({ kind: "run", source, number: this.options.number, seed: this.options.seed });
     this.changed();
     signal?.addEventListener("abort", cancel, { once: true });
     try {
@@ -145,12 +150,65 @@ export class Execution implements RunInfo {
       signal?.removeEventListener("abort", cancel);
       if (this.timer !== null) clearTimeout(this.timer);
       for (const timer of this.sleeping.values()) clearTimeout(timer);
-      link.onReport = () => undefined;
-      link.hold(false);
+      this.release();
+      this.left(null);
     }
     for (const entry of this.open.values()) entry.abort.abort(); // what has begun goes on without us, in flight
     if (this.broken !== null) throw this.broken.problem;
     return this.record();
+  }
+
+  // The worker
+
+  private listen(): void {
+    this.link.hold(true);
+    this.link.onReport = (report, problem) => this.take(report, problem);
+  }
+
+  private release(): void {
+    clearInterval(this.holder);
+    if (this.place === "memory" || this.place === "returning") return;
+    this.link.onReport = () => undefined;
+    this.link.hold(false);
+    this.options.rests(false);
+  }
+
+  /** Lets the script leave its worker while it waits for its tools; `left` gets the memory, or null where it stays. */
+  leave(left: (memory: SavedMemory | null) => void): void {
+    if (this.place !== "worker" || !this.waiting || this.stopping || this.done !== null || this.link.sending) return left(null);
+    this.left = left;
+    this.place = "leaving";
+    this.link.leave();
+  }
+
+  private hasLeft(memory: MemoryReport | null): void {
+    if (this.place !== "leaving") throw new Error("nobody has asked it to leave");
+    this.place = "worker";
+    const saved = memory && this.link.saved(memory);
+    if (saved !== null) {
+      this.release();
+      this.place = "memory";
+      this.holder = setInterval(() => undefined, 2 ** 30);
+    }
+    this.left(saved);
+    if (this.stopping) this.halt();
+    else this.flush();
+  }
+
+  private async goBack(): Promise<void> {
+    this.place = "returning";
+    try {
+      this.link = await this.options.returns();
+    } catch (problem) {
+      return this.lose((problem as Error).message);
+    }
+    if (this.workerLost) return this.link.terminate();
+    clearInterval(this.holder);
+    this.place = "worker";
+    this.listen();
+    if (this.stopping) this.halt();
+    else this.flush();
+    this.link.post({ kind: "goOn" });
   }
 
   get client(): ClientCalls | null {
@@ -219,13 +277,19 @@ export class Execution implements RunInfo {
   stop(reason: number): void {
     if (this.stopping || this.done !== null) return;
     this.stopping = reason;
+    this.halt();
+  }
+
+  private halt(): void {
     if (this.timer !== null) clearTimeout(this.timer);
-    this.link.stop(this.options.number, reason);
+    if (this.place === "memory") return void this.goBack();
+    if (this.place === "returning") return;
+    if (this.place === "worker") this.link.stop(this.options.number, this.stopping);
     const until = performance.now() + GRACE;
     const poke = (): void => {
       if (this.done !== null || this.workerLost) return;
       if (performance.now() >= until) return this.lose("it did not stop");
-      this.link.interrupt();
+      if (this.place === "worker") this.link.interrupt();
       this.timer = setTimeout(poke, POKE);
     };
     this.timer = setTimeout(poke, POKE);
@@ -235,8 +299,10 @@ export class Execution implements RunInfo {
   lose(problem: string, byItself = false): void {
     if (this.done !== null || this.workerLost) return;
     this.workerLost = true;
-    this.output.push(this.link.unsentOutput());
-    this.link.abandon();
+    if (this.place === "worker" || this.place === "leaving") {
+      this.output.push(this.link.unsentOutput());
+      this.link.abandon();
+    }
     if (this.stopping) {
       const limit = REASON_NAMES[this.stopping] ?? "";
       this.error = this.explain({ kind: "stop", message: "", limit, frames: [], data: null, extra: {} });
@@ -268,6 +334,8 @@ export class Execution implements RunInfo {
         case "cancel":
           for (const id of this.read(report.ids) as number[]) this.cancel(id);
           return;
+        case "left":
+          return this.hasLeft(report.memory);
         case "done":
           this.received += report.values.length + report.message.length + report.extra.length;
           if (report.outcome === "ok") this.values = this.read(report.values) as unknown[];
@@ -407,11 +475,12 @@ export class Execution implements RunInfo {
   private waits(waiting: boolean): void {
     this.waiting = waiting;
     this.clock.waits(waiting);
+    this.options.rests(waiting && !this.link.sending);
   }
 
   private flush(): void {
-    if (!this.waiting || this.stopping || this.workerLost) return;
-    if (this.link.sending) {
+    if (!this.waiting || this.stopping || this.workerLost || this.place === "leaving" || this.place === "returning") return;
+    if (this.place === "worker" && this.link.sending) {
       this.waits(false);
       return this.link.send(null);
     }
@@ -419,6 +488,7 @@ export class Execution implements RunInfo {
       if (this.atClient > 0 && this.atClient === this.open.size) this.options.onWaiting();
       return;
     }
+    if (this.place === "memory") return void this.goBack();
     const answer = new TextEncoder().encode(`[${this.replies.join(",")}]`);
     for (const entry of this.answered) entry.bytesOut = Math.floor(answer.length / this.replies.length);
     this.replies = [];

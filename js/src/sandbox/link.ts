@@ -24,6 +24,8 @@ export class Link {
   private unsent: Uint8Array | null = null;
   private problem = "it was ended";
   ended = false;
+  /** Whether its thread has answered. */
+  started = false;
   /** Gets everything that the worker reports, and null when it is gone. */
   onReport: (report: Report | null, problem: string) => void = () => undefined;
 
@@ -47,6 +49,7 @@ export class Link {
     this.reset();
     const ready = new Promise<void>((resolve, reject) => {
       this.onReport = (report, problem) => {
+        this.started = true;
         if (report?.kind === "ready") {
           this.memory = report.memory;
           resolve();
@@ -145,6 +148,12 @@ export class Link {
   unsentOutput(): Uint8Array {
     const held = Math.min(Atomics.load(this.control, WORD.printed), OUTBOX_BYTES);
     return this.shared === null ? new Uint8Array() : new Uint8Array(this.shared.outbox, 0, held).slice();
+  }
+
+  /** The script that waits for an answer must leave this worker; the worker reports whether it does. */
+  leave(): void {
+    Atomics.store(this.control, WORD.mail, MAIL.leave);
+    Atomics.notify(this.control, WORD.mail);
   }
 
   // Stopping

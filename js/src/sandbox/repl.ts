@@ -22,6 +22,7 @@ import type { Setup } from "./sandbox.js";
 import { pack, type Image } from "./snapshot.js";
 
 const KEPT_SOURCES = 20;
+const SOON = 10; // milliseconds: a script whose tools answer in less keeps its worker
 const PART = "\u001f"; // separates the parts of a name; a tool's own name may contain dots
 
 /** What was added to one Sandbox or Repl beside its tools. */
@@ -136,6 +137,8 @@ export class Repl {
       clientCalls: options.clientCalls ?? null,
       onWaiting: options.onWaiting ?? (() => undefined),
       onProgress: options.onProgress ?? (() => undefined),
+      rests: (rests) => (rests && this.link?.isShared ? setup.workers.rest(this, SOON) : setup.workers.work(this)),
+      returns: () => this.acquire(limits),
     });
     this.lossUnseen = false;
     this.running = execution;
@@ -146,7 +149,7 @@ export class Repl {
       this.running = null;
       if (execution.workerLost) await this.forget();
     }
-    if (execution.workerLost) this.link = null;
+    if (execution.workerLost) this.link = this.image = null;
     this.hasState = !execution.workerLost;
     if (this.beforeWrite !== null) run = this.beforeWrite(run);
     await this.setup.sink?.write(run);
@@ -251,7 +254,7 @@ export class Repl {
 
   private inTurn<T>(work: () => Promise<T>): Promise<T> {
     if (this.isClosed) return Promise.reject(new ClosedError("the Repl is closed"));
-    this.setup.workers.work(this);
+    if (this.running === null) this.setup.workers.work(this);
     this.waiting += 1;
     const result = this.turn.then(() => {
       if (this.isClosed) throw new ClosedError("the Repl is closed");
@@ -293,7 +296,7 @@ export class Repl {
   // The worker
 
   private async acquire(limits = this.limits): Promise<Link> {
-    const needed = Math.max(this.limits.maxMemory, limits.maxMemory);
+    const needed = Math.max(this.limits.maxMemory, limits.maxMemory, this.image === null ? 0 : this.memory);
     if (this.link !== null && !this.link.ended) {
       if (needed <= this.memory) return this.link;
       this.image = await saveMemory(this.link); // its memory cannot grow so far: another goes on
@@ -303,17 +306,17 @@ export class Repl {
     const { setup } = this;
     const link = await setup.workers.take();
     const saved = this.image;
+    const goesOn = saved?.run !== undefined;
     const memory = saved ?? (link.begun || setup.language.runtime !== null ? setup.template : null);
     const image = memory === null ? null : { ...memory, fresh: saved === null };
     try {
       const [module, runtime] = await Promise.all([engineModule(needed, link.isShared), image === null ? runtimeOf(setup.language) : null]);
-      this.configured = this.mark();
-      this.limitsSet = this.limits;
+      if (!goesOn) [this.configured, this.limitsSet] = [this.mark(), this.limits];
       await link.start({
         module,
         seed: crypto.getRandomValues(new Uint32Array(1))[0]!,
         runtime,
-        limits: this.workerLimits(this.limits),
+        limits: this.workerLimits(goesOn ? limits : this.limits),
         environment: this.environment(),
         ...(image === null ? {} : { image }),
       });
@@ -334,8 +337,21 @@ export class Repl {
     this.link = null;
   }
 
-  /** Takes the state out of the worker, which another Repl needs; the next run goes on from it in another one. */
+  /**
+   * Takes the state out of the worker, which another Repl needs; the next run goes on from it in another one. So does a run
+   * whose script waits for its tools, when they have answered.
+   */
   park(): Promise<Link | null> {
+    const { running } = this;
+    if (running !== null) {
+      return new Promise((resolve) => {
+        running.leave((saved) => {
+          const { link } = this;
+          if (saved !== null) [this.image, this.link] = [saved, null];
+          resolve(saved === null ? null : link);
+        });
+      });
+    }
     return this.inTurn(async () => {
       const { link } = this;
       if (link === null || link.ended) return null;

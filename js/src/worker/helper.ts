@@ -11,6 +11,7 @@ const F64 = 0x7c;
 
 /** What Lua can call: the names in the order of their numbers. */
 export const HOST_FUNCTIONS = ["reason", "exchange", "cancel", "emit", "decode", "enter", "leave", "adopt"] as const;
+const GOES_ON = HOST_FUNCTIONS.length;
 
 export interface HelperExports {
   used: WebAssembly.Global;
@@ -19,6 +20,8 @@ export interface HelperExports {
   allocate: CallableFunction;
   push_integer(state: number, value: number): void;
   raw_set_index(state: number, index: number, position: number): void;
+  /** What Lua calls when a script goes on that has left its worker in `exchange`. */
+  goes_on: CallableFunction;
   [name: `host_${number}`]: CallableFunction;
 }
 
@@ -33,6 +36,7 @@ export function helperModule(): Uint8Array<ArrayBuffer> {
     func([I32, I64], []), // 5 lua_pushinteger
     func([I32, I32, I32], []), // 6 raw_set_index
     func([I32, I32, I64], []), // 7 lua_rawseti
+    func([I32, I32, I32], [I32]), // 8 a continuation
   ];
   const imports = [
     imported("realloc", 1),
@@ -47,15 +51,16 @@ export function helperModule(): Uint8Array<ArrayBuffer> {
     body(ALLOCATE, 1),
     body([get(0), get(1), 0xb0, 0x10, 3].flat()), // i64.trunc_f64_s
     body([get(0), get(1), get(2), 0xac, 0x10, 4].flat()), // i64.extend_i32_s
-    ...HOST_FUNCTIONS.map((_, number) => body([get(0), 0x41, number, 0x10, 2].flat())),
+    ...[...HOST_FUNCTIONS, "goes_on"].map((_, number) => body([get(0), 0x41, number, 0x10, 2].flat())),
   ];
-  const declared = [0, 4, 6, ...HOST_FUNCTIONS.map(() => 3)];
+  const declared = [0, 4, 6, ...HOST_FUNCTIONS.map(() => 3), 8];
   const exported = [
     ...globals.map((name, index) => [...text(name), 3, index]),
     [...text("allocate"), 0, imports.length],
     [...text("push_integer"), 0, imports.length + 1],
     [...text("raw_set_index"), 0, imports.length + 2],
     ...HOST_FUNCTIONS.map((_, number) => [...text(`host_${number}`), 0, firstHost + number]),
+    [...text("goes_on"), 0, firstHost + GOES_ON],
   ];
   return new Uint8Array([
     ...[0, 0x61, 0x73, 0x6d, 1, 0, 0, 0],

@@ -36,6 +36,11 @@ interface Exports {
   lua_gethook(state: Pointer): number;
   lua_gettop(state: Pointer): number;
   lua_isinteger(state: Pointer, index: number): number;
+  lua_isyieldable(state: Pointer): number;
+  lua_newthread(state: Pointer): Pointer;
+  lua_resetthread(state: Pointer): number;
+  lua_resume(thread: Pointer, from: Pointer, count: number, results: Pointer): number;
+  lua_yieldk(state: Pointer, results: number, context: number, continuation: number): number;
   lua_pcallk(
     state: Pointer, count: number, results: number, handler: number, context: number, continuation: number,
   ): number;
@@ -69,7 +74,7 @@ const MOST_FRAMES = 512 * 1024; // bytes for what the code has on its stack when
 const LONGJMP = Symbol("longjmp");
 const BAD_FILE = 8; // EBADF: there are no files
 
-/** One Lua state in a wasm memory of its own. */
+/** One Lua state in a wasm memory of its own. What it runs, it runs in a coroutine, which can leave the wasm code in the middle. */
 export class Machine {
   readonly lua: Exports;
   readonly helper: HelperExports;
@@ -83,6 +88,7 @@ export class Machine {
 
   /** What Lua calls; whoever uses the machine sets it. */
   functions!: Record<(typeof HOST_FUNCTIONS)[number], HostFunction>;
+  goingOn!: HostFunction;
 
   constructor(module: WebAssembly.Module) {
     const instance = new WebAssembly.Instance(module, this.imports());
@@ -95,7 +101,7 @@ export class Machine {
         free: this.lua.free,
         pushinteger: this.lua.lua_pushinteger,
         rawseti: this.lua.lua_rawseti,
-        dispatch: (state: Pointer, number: number) => this.functions[HOST_FUNCTIONS[number]!](state),
+        dispatch: (state: Pointer, number: number) => (this.functions[HOST_FUNCTIONS[number]!] ?? this.goingOn)(state),
       },
     });
     this.helper = helper.exports as unknown as HelperExports;
@@ -107,19 +113,23 @@ export class Machine {
     this.lua.__wasm_call_ctors();
     this.fillTable();
     this.scratch = this.lua.malloc(SCRATCH);
-    this.state = this.lua.lua_newstate(this.tableStart, 0);
-    if (this.state === 0) throw new Error("Lua could not be started: not enough memory");
-    this.lua.luaL_openlibs(this.state);
+    const main = this.lua.lua_newstate(this.tableStart, 0);
+    if (main === 0) throw new Error("Lua could not be started: not enough memory");
+    this.lua.luaL_openlibs(main);
+    this.state = this.lua.lua_newthread(main);
+    this.lua.luaL_ref(main, REGISTRY);
   }
 
   private tableStart = 0;
   hostAddresses: number[] = [];
+  private goesOn = 0;
 
   /** Puts the same functions at the same places of the table, in every worker. */
   private fillTable(): void {
     if (this.tableStart !== 0) return;
     this.table(this.helper.allocate);
     this.hostAddresses = HOST_FUNCTIONS.map((_, number) => this.table(this.helper[`host_${number}`]!));
+    this.goesOn = this.table(this.helper.goes_on);
   }
 
   private table(f: CallableFunction): number {
@@ -228,12 +238,30 @@ export class Machine {
     }
   }
 
-  // Returning to the loop of events, and going on
+  // Leaving the wasm code in the middle of a script
+
+  /** Runs what is on the stack below its arguments, or goes on with what has yielded: the status as `lua_resume` has it. */
+  resume(count: number): number {
+    return this.lua.lua_resume(this.state, 0, count, this.scratch);
+  }
+
+  /** Whether the host function that is running for that state can yield. */
+  canYield(state: Pointer): boolean {
+    return state === this.state && this.lua.lua_isyieldable(state) !== 0;
+  }
+
+  /** Ends the host function that is running, which never returns here; when the script is resumed, `goingOn` has its results. */
+  yield_(state: Pointer): never {
+    this.lua.lua_yieldk(state, 0, 0, this.goesOn);
+    throw new Error("lua_yieldk has returned");
+  }
+
+  // The same where even functions of C may wait for the script
 
   private frames: Pointer = 0;
   private going: "out" | "in" | null = null;
 
-  /** The host function that is running returns at once, and with it everything below `lua_pcallk`; it is called again by `goOn`. */
+  /** The host function that is running returns at once, and with it everything below `lua_resume`; it is called again by `goOn`. */
   suspend(): void {
     this.frames = this.malloc(MOST_FRAMES);
     this.words.set([this.frames + 8, this.frames + MOST_FRAMES], this.frames >> 2);
@@ -241,14 +269,14 @@ export class Machine {
     this.lua.asyncify_start_unwind!(this.frames);
   }
 
-  /** Whether the call of `lua_pcallk` that has returned is not over. */
+  /** Whether the call of `lua_resume` that has returned is not over. */
   suspended(): boolean {
     if (this.going !== "out") return false;
     this.lua.asyncify_stop_unwind!();
     return true;
   }
 
-  /** The next call of `lua_pcallk`, with the same arguments, goes on where the last one was suspended. */
+  /** The next call of `lua_resume`, with the same arguments, goes on where the last one was suspended. */
   goOn(): void {
     this.going = "in";
     this.lua.asyncify_start_rewind!(this.frames);

@@ -1,6 +1,6 @@
 /** The worker's side: serves one Repl until it is terminated. */
 
-import { CONTROL_WORDS, MAIL, OUTBOX_BYTES, WORD, type Command, type Report, type Start } from "../protocol.js";
+import { CONTROL_WORDS, MAIL, OUTBOX_BYTES, WORD, type Command, type Done, type Report, type Start } from "../protocol.js";
 import type { Machine, Pointer } from "./machine.js";
 import { VM, type Wire } from "./vm.js";
 
@@ -37,7 +37,10 @@ class Worker_ implements Wire {
       case "inputs":
         return this.vm.setInputs(command.json);
       case "run":
-        return void this.run(command.source, command.number, command.seed);
+        this.flushed = 0;
+        return void this.run(this.vm.run(command.source, command.number, command.seed));
+      case "goOn":
+        return void this.run(this.vm.goOn());
       case "check":
         return this.port.post(this.vm.check(command.source));
       case "globals":
@@ -69,12 +72,11 @@ class Worker_ implements Wire {
     this.port.post({ kind: "ready", memory: this.isShared ? this.vm.machine.memory : null });
   }
 
-  private async run(source: Uint8Array, number: number, seed: number): Promise<void> {
-    this.flushed = 0;
+  private async run(running: Promise<Done | null>): Promise<void> {
     try {
-      const done = await this.vm.run(source, number, seed);
+      const done = await running;
       this.flush();
-      this.port.post(done);
+      this.port.post(done ?? { kind: "left", memory: this.vm.left() });
     } catch (problem) {
       setTimeout(() => {
         throw problem; // ends the worker
@@ -99,8 +101,8 @@ class Worker_ implements Wire {
     });
   }
 
-  receive(machine: Machine): { at: Pointer; size: number } | null {
-    if (this.isShared) return this.received(machine);
+  receive(machine: Machine, canLeave: boolean): { at: Pointer; size: number } | "leave" | null {
+    if (this.isShared) return this.received(machine, canLeave);
     const { arrived } = this;
     if (arrived === null) return null;
     const block = machine.malloc(arrived.length + 1);
@@ -109,7 +111,7 @@ class Worker_ implements Wire {
   }
 
   /** The answers, a part at a time. */
-  private received(machine: Machine): { at: Pointer; size: number } | null {
+  private received(machine: Machine, canLeave: boolean): { at: Pointer; size: number } | "leave" | null {
     let block: Pointer = 0;
     let size = 0;
     for (;;) {
@@ -117,6 +119,12 @@ class Worker_ implements Wire {
       if (mail === MAIL.halt) {
         if (block) machine.lua.free(block);
         return null;
+      }
+      if (mail === MAIL.leave) {
+        Atomics.compareExchange(this.control, WORD.mail, MAIL.leave, MAIL.none);
+        if (canLeave) return "leave";
+        this.port.post({ kind: "left", memory: null });
+        continue;
       }
       const part = Atomics.load(this.control, WORD.size);
       const grown = machine.lua.realloc(block, size + part + 1);

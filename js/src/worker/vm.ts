@@ -2,7 +2,7 @@
 
 import {
   LAYOUT, PREPARED, REASON, REASON_NAMES, WORD, type Done, type Environment, type MemoryReport, type Prepared, type Start,
-  type WorkerLimits,
+  type SuspendedRun, type WorkerLimits,
 } from "../protocol.js";
 import { Decoder, JsonProblem, type Marks } from "./decode.js";
 import { isLuaError, Machine, MULTIPLE, TYPE, type Pointer } from "./machine.js";
@@ -10,6 +10,8 @@ import { reseed } from "./reseed.js";
 
 const SLACK = 64 * 1024; // what a host call may need of Lua's memory for its own values
 const NODE_COST = 48; // bytes of Lua's memory for each element of a JSON text, at the least
+const MOST_GARBAGE = 256 * 1024; // bytes that are not collected before the first script
+const YIELDED = 1;
 const KEPT_FROM = 500; // bytes; see prelude/kept.lua
 
 /** What the virtual machine asks of its worker. */
@@ -18,7 +20,7 @@ export interface Wire {
   /** Sends calls (JSON, may be empty). */
   send(calls: Uint8Array): void;
   /** The answers, which lie in the wasm memory; null when the run must stop. It waits for them where it has shared memory. */
-  receive(machine: Machine): { at: Pointer; size: number } | null;
+  receive(machine: Machine, canLeave: boolean): { at: Pointer; size: number } | "leave" | null;
   /** Where there is no shared memory: resolves when the answers, or a reason to stop, have come. */
   readonly arrival: (() => Promise<void>) | null;
   cancel(ids: Uint8Array): void;
@@ -38,6 +40,7 @@ export class VM {
   private limits!: WorkerLimits;
   private limitsReference = 0;
   private printed = 0;
+  private began = 0;
   private waits = 0;
   private waited = 0;
 
@@ -70,9 +73,32 @@ export class VM {
     this.used = !image.fresh;
     this.makeDecoder();
     this.control[WORD.hook] = this.references["hook"]!;
+    this.machine.goingOn = (state) => this.answered(state);
     this.clearThreads();
-    this.setLimits(start.limits);
-    this.configure(start.environment, start.runtime);
+    if (image.run !== undefined) this.take(image.run, start.limits);
+    else {
+      this.configure(start.environment, start.runtime);
+      this.setLimits(start.limits);
+    }
+  }
+
+  /** The run whose script is suspended in the memory becomes this worker's. */
+  private take(run: SuspendedRun, limits: WorkerLimits): void {
+    this.limits = limits;
+    ({ number: this.number, printed: this.printed, limitsReference: this.limitsReference } = run);
+    this.machine.helper.peak.value = run.peak;
+    this.waits = performance.now();
+    this.began = this.waits - run.spent;
+    Atomics.store(this.control, WORD.running, this.number);
+  }
+
+  /** The run leaves this worker. */
+  left(): MemoryReport {
+    const { number, printed, limitsReference, machine } = this;
+    const spent = this.waits - this.began - this.waited;
+    Atomics.store(this.control, WORD.running, 0);
+    this.number = 0;
+    return { ...this.memory(), run: { number, printed, limitsReference, spent, peak: machine.helper.peak.value as number } };
   }
 
   private makeDecoder(): void {
@@ -88,11 +114,10 @@ export class VM {
     this.pushJson(environment.json);
     if (runtime !== null) machine.setField("runtime", () => machine.pushText(runtime));
     machine.call(1, 0);
-    if (!this.used) {
-      this.collect(); // what tools and a runtime take is not the script's
-      this.base = this.memoryUsed();
-      this.setLimits(this.limits);
-    }
+    if (this.used) return;
+    if (this.memoryUsed() - this.base > MOST_GARBAGE) this.collect();
+    this.base = this.memoryUsed(); // what tools and a runtime take is not the script's
+    if (this.limitsReference) this.setLimits(this.limits);
   }
 
   setLimits(limits: WorkerLimits): void {
@@ -138,7 +163,8 @@ export class VM {
 
   // Running
 
-  async run(source: Uint8Array, number: number, seed: number): Promise<Done> {
+  /** null where the script has left the worker. */
+  async run(source: Uint8Array, number: number, seed: number): Promise<Done | null> {
     const { machine } = this;
     const { lua, state } = machine;
     this.reason = 0;
@@ -148,38 +174,58 @@ export class VM {
     this.used = true;
     lua.lua_sethook(state, 0, 0, 0); // a stop of the run before may have come when it had ended
     Atomics.store(this.control, WORD.running, number);
-    const began = performance.now();
-    const bottom = lua.lua_gettop(state);
+    this.began = performance.now();
     // What a run with a higher limit left behind and nobody holds must not raise the limit of this one.
     if (this.memoryUsed() > this.limits.max_memory + this.base) this.collect();
     machine.helper.peak.value = machine.helper.used.value;
     this.limitMemory(source.length);
-    let done: Done;
-    try {
+    return this.driven(() => {
       machine.pushReference(this.references["run"]!);
       machine.pushBytes(source);
       machine.pushText(number === 1 ? "script" : `script#${number}`);
       machine.helper.push_integer(state, seed);
       machine.pushReference(this.limitsReference);
-      let status = lua.lua_pcallk(state, 4, MULTIPLE, 0, 0, 0);
+      return 4;
+    });
+  }
+
+  /** The script that has left a worker, with its mail. */
+  goOn(): Promise<Done | null> {
+    return this.driven(() => 0);
+  }
+
+  /** Resumes the script with arguments, so many. */
+  private async driven(push: () => number): Promise<Done | null> {
+    const { machine } = this;
+    const { lua, state } = machine;
+    let done: Done;
+    try {
+      const count = push();
+      let status = machine.resume(count);
       while (machine.suspended()) {
         await this.wire.arrival!();
         machine.goOn();
-        status = lua.lua_pcallk(state, 4, MULTIPLE, 0, 0, 0);
+        status = machine.resume(count);
       }
-      done = status === 0 ? this.read(bottom) : this.broken(machine.toText(-1));
+      if (status === YIELDED) {
+        machine.helper.limit.value = 0;
+        return null;
+      }
+      done = status === 0 ? this.read(0) : this.broken(machine.toText(-1));
+      if (status !== 0) lua.lua_resetthread(state);
     } catch (problem) {
       if (problem instanceof RangeError && /memory/.test(problem.message)) done = this.broken("not enough memory");
       else throw problem;
+      lua.lua_resetthread(state);
     }
     Atomics.store(this.control, WORD.running, 0);
     this.number = this.reason = 0;
     machine.helper.limit.value = 0;
-    lua.lua_settop(state, bottom);
+    lua.lua_settop(state, 0);
     this.clearThreads();
     lua.lua_sethook(state, 0, 0, 0);
     done.memory = Math.max(0, (machine.helper.peak.value as number) - this.base);
-    done.cpu = Math.max(0, performance.now() - began - this.waited) / 1000;
+    done.cpu = Math.max(0, performance.now() - this.began - this.waited) / 1000;
     done.cut = Math.max(0, this.printed - this.limits.max_output);
     if (done.limit === "memory") this.collect();
     if (done.values.length >= KEPT_FROM || this.printed >= KEPT_FROM) done.kept = this.keptFlags();
@@ -217,6 +263,10 @@ export class VM {
 
   save(): MemoryReport {
     this.collect();
+    return this.memory();
+  }
+
+  private memory(): MemoryReport {
     const { size, places } = this.machine.save();
     return { size, places, references: this.references, base: this.base, bytes: this.wire.arrival && this.machine.bytes.slice(0, size) };
   }
@@ -308,10 +358,17 @@ export class VM {
         return 0;
       }
     }
+    return this.answered(state);
+  }
+
+  /** Pushes the answers, and says how many values they are. */
+  private answered(state: Pointer): number {
+    const { machine } = this;
     let size = 0;
     let block = 0;
     try {
-      const mail = this.wire.receive(machine);
+      const mail = this.wire.receive(machine, machine.canYield(state));
+      if (mail === "leave") return machine.yield_(state);
       this.waited += performance.now() - this.waits;
       if (mail === null) {
         if (this.currentReason() === 0) this.reason = REASON.cancelled;

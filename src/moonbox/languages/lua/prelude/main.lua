@@ -216,6 +216,7 @@ local function safe_coroutines()
   local lib = {}
   local create, status, yield, running = coroutine.create, coroutine.status, coroutine.yield, coroutine.running
   local isyieldable = coroutine.isyieldable
+  local base = running() -- a coroutine on hosts where a script can leave its thread
   local function callable(f, name)
     if type(f) ~= "function" then
       raw_error("bad argument #1 to '" .. name .. "' (function expected, got " .. library.kind(f) .. ")", 3)
@@ -246,7 +247,9 @@ local function safe_coroutines()
     return function(...) return passed(co, stop.resume(co, ...)) end
   end
   function lib.yield(...)
-    if calls.is_scheduled(running()) then
+    local co = running()
+    if rawequal(co, base) then raw_error("attempt to yield from outside a coroutine", 0) end
+    if calls.is_scheduled(co) then
       raw_error("coroutine.yield cannot be used directly inside parallel: make a coroutine of your own there", 2)
     end
     return yield(...)
@@ -258,10 +261,13 @@ local function safe_coroutines()
     return stop.close(co)
   end
   function lib.running()
-    local co, main = running()
-    return co, main or calls.is_scheduled(co) or false
+    local co = running()
+    return co, rawequal(co, base) or calls.is_scheduled(co) or false
   end
-  function lib.isyieldable() return isyieldable() and not calls.is_scheduled(running()) end
+  function lib.isyieldable()
+    local co = running()
+    return not rawequal(co, base) and isyieldable() and not calls.is_scheduled(co)
+  end
   return library.seal(lib, "coroutine")
 end
 
