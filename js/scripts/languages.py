@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent / "src"))
 
 from moonbox._version import __version__
 from moonbox.languages.registry import DEFAULT_LANGUAGE, LANGUAGES
+from moonbox.languages.rhai.language import runtime_source
 from moonbox.languages.tables import table
 from moonbox.limits import PRESETS, Limits
 from moonbox.runs.docs import DISCOVERY_BUDGET
@@ -32,7 +33,7 @@ def main() -> None:
             "first_index": language.first_index,
             "features": sorted(language.features),
             "parameter_aliases": sorted(language.parameter_aliases),
-            "runtime": None if language.runtime is None else language.runtime(),
+            "runtime": None if language.runtime is None else runtime_source("outline"),
         }
         for name, language in LANGUAGES.items()
         if language.engine == LANGUAGES[DEFAULT_LANGUAGE].engine  # Python has an engine of its own, which is not here

@@ -7,7 +7,7 @@ import { reseed } from "../src/worker/reseed.js";
 
 export { PREPARED };
 
-const ENTRIES = ["run", "check", "configure", "limits", "inputs", "collect", "globals", "kept", "mark", "null"] as const;
+const ENTRIES = ["run", "check", "outline", "configure", "limits", "inputs", "collect", "globals", "kept", "mark", "null"] as const;
 
 /** The memory, and what belongs to it. `prelude` has the texts of its files by name. */
 export function prepare(module: WebAssembly.Module, prelude: Record<string, string>): { bytes: Uint8Array; prepared: Prepared } {

@@ -138,6 +138,7 @@ export type Command =
   /** The run in the memory goes on: its mail is there. */
   | { kind: "goOn" }
   | { kind: "check"; source: Uint8Array }
+  | { kind: "outline"; source: Uint8Array }
   | { kind: "globals" }
   | { kind: "save" }
   /** For a script that waits without shared memory: the answers, or why its run must end. */
@@ -168,6 +169,7 @@ export type Report =
   | { kind: "more" }
   | { kind: "cancel"; ids: Uint8Array }
   | { kind: "globals"; names: Uint8Array }
+  | { kind: "outline"; text: Uint8Array }
   | { kind: "saved"; memory: MemoryReport }
   /** The answer to MAIL.leave: the memory with the run in it, or null where a function of C waits for the script. */
   | { kind: "left"; memory: MemoryReport | null }

@@ -6,10 +6,12 @@ import { explain as explainLua } from "#python/languages/lua/explain/compose.js"
 import { Listing, lua_program } from "#python/languages/lua/syntax/listing.js";
 import { lua_vocabulary } from "#python/languages/lua/vocabulary.js";
 import { explain as explainRhai, rhai_vocabulary } from "#python/languages/rhai/vocabulary.js";
+import * as program from "#python/languages/program.js";
 import { line_naming } from "#python/audit/answer.js";
 import type { Call } from "./audit/records.js";
 import { ArgumentError, ScriptError } from "./errors.js";
 import { openedBy, type Language } from "./languages.js";
+import { fromWire } from "./values.js";
 import { PySet, T } from "./python/values.js";
 import type { Limits } from "./limits.js";
 import type { Toolbox } from "./tools/toolbox.js";
@@ -113,22 +115,24 @@ export class Checker {
   private readonly view;
   private tools: { toolbox: Toolbox; revision: number; view: unknown } | null = null;
 
-  constructor(private readonly language: Language) {
-    this.view = languageView(language);
+  private outline: Uint8Array | null = null;
+
+  constructor(language: Language) {
+    this.view = languageView(language, (source) => outlined(this.outline, source));
     this.checker = new PythonChecker(this.view);
   }
 
   /** The error of a script that is not run; null where it is run: the globals that it sets exist from then on. */
-  refusal(source: string, toolbox: Toolbox, added: Iterable<string>): ScriptError | null {
-    const error = this.found(source, toolbox, added);
+  refusal(source: string, outline: Uint8Array | null, toolbox: Toolbox, added: Iterable<string>): ScriptError | null {
+    const error = this.found(source, outline, toolbox, added);
     if (error === null) this.checker.remember(source);
     return error;
   }
 
-  /** The same for a script that is not to be run. */
-  found(source: string, toolbox: Toolbox, added: Iterable<string>): ScriptError | null {
-    if (this.language.runtime !== null) return null;
+  /** The same for a script that is not to be run. `outline` is its tree, where the language's parser is in the worker. */
+  found(source: string, outline: Uint8Array | null, toolbox: Toolbox, added: Iterable<string>): ScriptError | null {
     const narrow = new Narrow(source);
+    this.outline = outline;
     const error: ScriptError | null = refusal(
       this.checker.check(narrow.text(source), this.toolsOf(toolbox), new PySet(added)), narrow.text(source),
     );
@@ -147,48 +151,46 @@ export class Checker {
 
   private toolsOf(toolbox: Toolbox): unknown {
     if (this.tools?.toolbox !== toolbox || this.tools.revision !== toolbox.revision) {
-      this.tools = { toolbox, revision: toolbox.revision, view: new ScriptTools(new ToolboxView(toolbox), this.view) };
+      this.tools = { toolbox, revision: toolbox.revision, view: new ScriptTools(toolbox.view, this.view) };
     }
     return this.tools.view;
   }
 }
 
 /** A language as the check reads it. */
-function languageView(language: Language): Record<string, unknown> {
+function languageView(language: Language, guest: (source: string) => unknown): Record<string, unknown> {
   const { texts } = language;
   return {
     name: language.name,
     first_index: language.first_index,
     runtime: language.runtime,
     look: null,
-    program: language.runtime === null ? lua_program : null,
+    program: language.runtime === null ? lua_program : guest,
     vocabulary: language.runtime === null ? lua_vocabulary : rhai_vocabulary,
     texts: { separator: texts.separator, identifiers: (alias: string) => texts.identifiers(alias) },
     tool_name: (alias: string) => texts.tool.replace("{name}", texts.written(alias)),
   };
 }
 
-/** A toolbox as the check reads it; what tools return is not learned here. */
-class ToolboxView {
-  readonly learned = { state: "", schema: () => null };
-  private readonly views: Map<string, unknown>;
+const NODES = new Map(
+  Object.entries(program as Record<string, any>).filter(([, each]) => each?.prototype instanceof program.Node).map(([name, each]) => [name.toLowerCase(), each]),
+);
 
-  constructor(private readonly toolbox: Toolbox) {
-    this.views = new Map([...toolbox].map((tool) => [tool.path, tool.view]));
-  }
-  get revision(): number {
-    return this.toolbox.revision;
-  }
-  aliases(): Map<string, string> {
-    return new Map([...this.toolbox].map((tool) => [tool.path, this.toolbox.alias(tool)]));
-  }
-  get(path: string): unknown {
-    return this.views.get(path) ?? null;
-  }
-  has(path: string): boolean {
-    return this.views.has(path);
-  }
-  [Symbol.iterator](): Iterator<unknown> {
-    return this.views.values();
-  }
+/** The program of a script whose parser has written its tree as JSON; null where that is none. */
+function outlined(json: Uint8Array | null, source: string): unknown {
+  if (json === null || json.length === 0) return null;
+  const read = fromWire(new TextDecoder().decode(json)) as Record<string, unknown>;
+  const names = (name: string): unknown => new PySet(read[name] as string[]);
+  return program.packed_program(
+    new program.Outline(node(read["body"]), read["assigned"], names("fields"), names("defines"), read["filled"]), source,
+  );
+}
+
+/** Arrays as nodes, where they have the name and the place of one, or are a block; all others as tuples. */
+function node(given: unknown): unknown {
+  if (!Array.isArray(given)) return given;
+  const [name, first] = given;
+  const made = typeof name === "string" ? NODES.get(name) : undefined;
+  const isNode = made && (typeof first === "number" || (name === "block" && Array.isArray(first) && typeof first[0] !== "string"));
+  return isNode ? new made(...given.slice(1).map(node)) : T(...given.map(node));
 }

@@ -97,8 +97,8 @@ export function createDriver(moonbox) {
         await box.close();
       }
     },
-    async check({ tools, sources }) {
-      const box = new Sandbox({ tools: tools.map(toolOf) });
+    async check({ tools, sources, language }) {
+      const box = new Sandbox({ tools: tools.map(toolOf), language });
       const errors = [];
       for (const source of sources) {
         const repl = box.lazyRepl();

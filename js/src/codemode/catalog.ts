@@ -44,19 +44,7 @@ interface CatalogOptions {
  * room for all signatures, groups that a label names keep theirs.
  */
 export function makeCatalog(toolbox: Toolbox, texts: Texts, { fullSchemas, budget, count, leaveOut = new Set(), labels = {} }: CatalogOptions): Catalog {
-  return python.make_catalog(new ToolboxView(toolbox), texts, fullSchemas, budget, count, {}, leaveOut, {}, labels);
-}
-
-/** A toolbox as the modules that are translated from the Python package read it. */
-class ToolboxView {
-  constructor(private readonly own: Toolbox) {}
-
-  alias(tool: ToolView): string {
-    return this.own.alias(tool.tool);
-  }
-  *[Symbol.iterator](): Iterator<ToolView> {
-    for (const tool of this.own) yield tool.view;
-  }
+  return python.make_catalog(toolbox.view, texts, fullSchemas, budget, count, {}, leaveOut, {}, labels);
 }
 
 /** Takes what the mode says; `auto` takes the code tool where it is smaller, and both otherwise. `hidden` is how many tools scripts would reach. */

@@ -2,7 +2,6 @@
 
 import { filled, type Texts } from "../languages.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
-import { byText } from "../tools/naming.js";
 import { pagingForm } from "../tools/paging.js";
 import { visible } from "../tools/signature.js";
 import type { Tool } from "../tools/tool.js";
@@ -43,7 +42,7 @@ export class CodeTool {
     if (added.size > 0) parts.push(texts.added_title, ...[...added].map(([name, said]) => addedLine(name, said)));
     parts.push(catalog.text);
     if (kept.size > 0) {
-      const names = [...kept].map((path) => this.texts.written(hidden.alias(path))).sort(byText).join(", ");
+      const names = [...kept].map((path) => this.texts.written(hidden.alias(path))).sort().join(", ");
       parts.push(filled(this.texts.also_in_scripts, { names }));
     }
     const parameter = { type: "string", description: this.texts.parameter_description };

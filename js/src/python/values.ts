@@ -372,6 +372,9 @@ function and_(a: Any, b: Any): Any {
   if (a instanceof PySet || a instanceof Map) return new PySet([...iter(a)].filter((item) => has(b, item)));
   return calculated(a, b, (x, y) => x & y, (x, y) => x & y);
 }
+export function shr(a: Any, b: Any): Any {
+  return calculated(a, b, (x, y) => x >> y, (x, y) => x >> y);
+}
 export function xor(a: Any, b: Any): Any {
   if (a instanceof PySet) return new PySet([...sub(a, b), ...sub(b, a)]);
   return calculated(a, b, (x, y) => x ^ y, (x, y) => x ^ y);

@@ -22,6 +22,7 @@ import type { Setup } from "./sandbox.js";
 import { pack, type Image } from "./snapshot.js";
 
 const KEPT_SOURCES = 20;
+const LONGEST_CHECKED = 64_000; // characters, as in check/checker.py
 const SOON = 10; // milliseconds: a script whose tools answer in less keeps its worker
 const PART = "\u001f"; // separates the parts of a name; a tool's own name may contain dots
 
@@ -57,6 +58,7 @@ export class Repl {
   private readonly sources = new Map<string, string>();
   private readonly always = new Map<string, Remembered>();
   private readonly media = new MediaStore();
+  private readonly kept = new Set<string>(); // names of what runs have left
   private additions: Additions;
   private judge: Promise<Judge> | null = null;
   private readonly restored: boolean;
@@ -115,7 +117,9 @@ export class Repl {
   ): Promise<Run> {
     const { limits } = options;
     const { setup } = this;
-    const [link, { explain, nameSlowCall, refused }] = await Promise.all([this.acquire(limits), this.judged(source, inputs)]);
+    const [link, { explain, nameSlowCall, checker }] = await Promise.all([this.acquire(limits), this.judging()]);
+    const added = [...this.addedNames(), ...inputs.map(([name]) => name)];
+    const refused = setup.check ? checker.refusal(source, await this.outline(link, source), this.toolbox, added) : null;
     if (this.isClosed) throw new ClosedError("the Repl is closed"); // while the worker started
     this.update(link, limits);
     this.number += 1;
@@ -151,6 +155,7 @@ export class Repl {
     }
     if (execution.workerLost) this.link = this.image = null;
     this.hasState = !execution.workerLost;
+    for (const name of [run.kept, run.keptOutput]) if (name !== "") this.kept.add(name).add(name.replace(/_\d+/, ""));
     if (this.beforeWrite !== null) run = this.beforeWrite(run);
     await this.setup.sink?.write(run);
     return run;
@@ -168,10 +173,11 @@ export class Repl {
     return this.judge;
   }
 
-  private async judged(source: string, inputs: [string, unknown][]): Promise<Judge & { refused: ScriptError | null }> {
-    const judge = await this.judging();
-    const added = [...this.addedNames(), ...inputs.map(([name]) => name)];
-    return { ...judge, refused: this.setup.check ? judge.checker.refusal(source, this.toolbox, added) : null };
+  /** The tree of a script in a language whose compiler is in the worker; null where there is none. */
+  private async outline(link: Link, source: string): Promise<Uint8Array | null> {
+    if (this.setup.language.runtime === null || source.length > LONGEST_CHECKED) return null;
+    const bytes = new TextEncoder().encode(source);
+    return (await ask<{ text: Uint8Array }>(link, "outline", () => link.post({ kind: "outline", source: bytes }))).text;
   }
 
   /** The globals of earlier scripts are gone. */
@@ -184,7 +190,9 @@ export class Repl {
     return this.inTurn(async () => {
       const [link, { checker, explain }] = await Promise.all([this.acquire(), this.judging()]);
       const done = await ask<Done>(link, "done", () => link.post({ kind: "check", source: new TextEncoder().encode(source) }));
-      if (done.outcome === "ok") return this.setup.check ? checker.found(source, this.toolbox, this.addedNames()) : null;
+      if (done.outcome === "ok") {
+        return this.setup.check ? checker.found(source, await this.outline(link, source), this.toolbox, this.addedNames()) : null;
+      }
       return explain(engineError(done, this.setup.allowNan), new Map([["script", source]]), this.limits, this.setup.language, []);
     });
   }
@@ -230,6 +238,7 @@ export class Repl {
       this.image = null;
       this.hasState = false;
       this.sources.clear();
+      this.kept.clear();
       await this.forget();
       this.number = 0;
     });
@@ -271,7 +280,7 @@ export class Repl {
   private addedNames(): string[] {
     const { functions, values } = this.additions;
     const added = [...functions.keys(), ...values.keys()].map((name) => name.split(".")[0]!);
-    return [...added, ...[...this.setup.features].flatMap((feature) => openedBy[feature] ?? [])];
+    return [...added, ...this.kept, ...[...this.setup.features].flatMap((feature) => openedBy[feature] ?? [])];
   }
 
   private callPath(limits: Limits): CallPath {

@@ -11,7 +11,7 @@ import { checkOptions, unknown } from "../suggest.js";
 import { Toolbox, type ToolSource } from "../tools/toolbox.js";
 import { RunningCalls, ToolSlots, type Approve } from "./calls.js";
 import { DIRECT_OPTIONS, DirectCall, type DirectOptions } from "./direct.js";
-import { addedEntries } from "./docs.js";
+import { Docs } from "./docs.js";
 import { mostBytes } from "./engine.js";
 import { checkRunOptions, purposeOf, RUN_OPTIONS, type Purpose, type PurposeOptions } from "./options.js";
 import { define, Repl, standardAdditions, type Additions, type RunOptions } from "./repl.js";
@@ -29,7 +29,7 @@ export interface SandboxOptions {
   /** Where every run is written as a line of JSON. */
   audit?: AuditOption | null;
   allowNan?: boolean;
-  /** Whether Lua scripts are checked before they run: unknown tools, wrong arguments, words of other languages. */
+  /** Whether scripts are checked before they run: unknown tools, wrong arguments, words of other languages. */
   check?: boolean;
   /** Of results that are nothing but a failure: "return" gives scripts the data, "raise" makes an error of it. */
   failures?: Failures;
@@ -104,7 +104,7 @@ export class Sandbox {
       language: chosen,
       features,
       allowNan: options.allowNan ?? false,
-      check: (options.check ?? true) && chosen.runtime === null,
+      check: options.check ?? true,
       failures,
       purpose: purposeOf({ context: options.context ?? {} }, { context: {}, labels: {} }),
       snapshotKey: snapshotKey(options.snapshotKey),
@@ -198,7 +198,7 @@ export class Sandbox {
 
   /** What `define` and `document` have added, by name: the first sentence of its documentation. */
   get added(): Map<string, string> {
-    return addedEntries(this.setup.additions.docs);
+    return new Docs(this.toolbox, this.setup.additions.docs, this.setup.language).added();
   }
 
   /** Ends every Repl and every direct call. */

@@ -3,6 +3,7 @@
 import { SchemaNode } from "#python/schema/tree.js";
 import { ToolDefinitionError, ToolError } from "../errors.js";
 import { FAILURES, type Failures } from "../failures.js";
+import { lowered } from "../python/values.js";
 import { checkOptions, unknown } from "../suggest.js";
 import { isObject } from "../values.js";
 import { Binder } from "./binding.js";
@@ -269,7 +270,7 @@ export class ToolView {
     return this;
   }
   with_(changes: Map<string, unknown>): ToolView {
-    return this.tool.with(Object.fromEntries(changes)).view;
+    return this.tool.with(Object.fromEntries([...changes].map(([name, value]) => [name, lowered(value)]))).view;
   }
   get returned(): unknown {
     return (this.node ??= new SchemaNode(this.returns));

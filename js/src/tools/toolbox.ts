@@ -5,7 +5,7 @@ import { unknown } from "../suggest.js";
 import { adopted, isNamedByKey, type ForeignTool } from "./foreign.js";
 import { mcpTools, type McpClient } from "./mcp.js";
 import { aliases, checkName, LONGEST_NAME } from "./naming.js";
-import { Tool } from "./tool.js";
+import { Tool, type ToolView } from "./tool.js";
 
 /**
  * A Tool, a Toolbox, a tool of the AI SDK, of LangChain.js or a function definition of OpenAI, an object from namespace to such, or an
@@ -21,6 +21,7 @@ export class Toolbox implements Iterable<Tool> {
   private tools = new Map<string, Tool>();
   private aliasOf = new Map<string, string>();
   private byAlias = new Map<string, Tool>();
+  readonly view = new ToolboxView(this);
   /** Grows with every change. */
   revision = 0;
 
@@ -98,6 +99,38 @@ export class Toolbox implements Iterable<Tool> {
     this.byAlias = new Map([...this.aliasOf].map(([path, alias]) => [alias, tools.get(path)!]));
     this.revision += 1;
     return this;
+  }
+}
+
+/** A toolbox as the modules that are translated from the Python package read it; what tools return is not learned here. */
+class ToolboxView {
+  readonly learned = { state: "", schema: () => null };
+
+  constructor(private readonly own: Toolbox) {}
+
+  get revision(): number {
+    return this.own.revision;
+  }
+  __len__(): number {
+    return this.own.size;
+  }
+  aliases(): Map<string, string> {
+    return new Map([...this.own].map((tool) => [tool.path, this.own.alias(tool)]));
+  }
+  alias(tool: ToolView): string {
+    return this.own.alias(tool.tool);
+  }
+  get(path: string): ToolView | null {
+    return this.own.get(path)?.view ?? null;
+  }
+  has(path: string): boolean {
+    return this.own.has(path);
+  }
+  resolve(name: string): ToolView {
+    return this.own.resolve(name).view;
+  }
+  *[Symbol.iterator](): Iterator<ToolView> {
+    for (const tool of this.own) yield tool.view;
   }
 }
 

@@ -20,13 +20,15 @@ export interface HelperExports {
   allocate: CallableFunction;
   push_integer(state: number, value: number): void;
   raw_set_index(state: number, index: number, position: number): void;
+  /** The hash of a string of Lua's, of that place and size. */
+  hash(from: number, size: number, seed: number): number;
   /** What Lua calls when a script goes on that has left its worker in `exchange`. */
   goes_on: CallableFunction;
   [name: `host_${number}`]: CallableFunction;
 }
 
-/** The module's bytes. Its imports: `realloc`, `free`, `dispatch(L, number)`, `pushinteger`, `rawseti`. */
-export function helperModule(): Uint8Array<ArrayBuffer> {
+/** The module's bytes. Its imports: `memory`, `realloc`, `free`, `dispatch(L, number)`, `pushinteger`, `rawseti`. */
+export function helperModule(memory: WebAssembly.Memory): Uint8Array<ArrayBuffer> {
   const types = [
     func([I32, I32, I32, I32], [I32]), // 0 allocate
     func([I32, I32], [I32]), // 1 realloc, dispatch
@@ -36,7 +38,7 @@ export function helperModule(): Uint8Array<ArrayBuffer> {
     func([I32, I64], []), // 5 lua_pushinteger
     func([I32, I32, I32], []), // 6 raw_set_index
     func([I32, I32, I64], []), // 7 lua_rawseti
-    func([I32, I32, I32], [I32]), // 8 a continuation
+    func([I32, I32, I32], [I32]), // 8 hash, a continuation
   ];
   const imports = [
     imported("realloc", 1),
@@ -46,26 +48,30 @@ export function helperModule(): Uint8Array<ArrayBuffer> {
     imported("rawseti", 7),
   ];
   const globals = ["used", "limit", "peak"];
-  const firstHost = imports.length + 3;
+  const isShared = typeof SharedArrayBuffer === "function" && memory.buffer instanceof SharedArrayBuffer;
+  const memoryType = [isShared ? 3 : 1, 0, 0x80, 0x80, 4]; // up to 65536 pages
+  const firstHost = imports.length + 4;
   const bodies = [
     body(ALLOCATE, 1),
     body([get(0), get(1), 0xb0, 0x10, 3].flat()), // i64.trunc_f64_s
     body([get(0), get(1), get(2), 0xac, 0x10, 4].flat()), // i64.extend_i32_s
+    body(HASH),
     ...[...HOST_FUNCTIONS, "goes_on"].map((_, number) => body([get(0), 0x41, number, 0x10, 2].flat())),
   ];
-  const declared = [0, 4, 6, ...HOST_FUNCTIONS.map(() => 3), 8];
+  const declared = [0, 4, 6, 8, ...HOST_FUNCTIONS.map(() => 3), 8];
   const exported = [
     ...globals.map((name, index) => [...text(name), 3, index]),
     [...text("allocate"), 0, imports.length],
     [...text("push_integer"), 0, imports.length + 1],
     [...text("raw_set_index"), 0, imports.length + 2],
+    [...text("hash"), 0, imports.length + 3],
     ...HOST_FUNCTIONS.map((_, number) => [...text(`host_${number}`), 0, firstHost + number]),
     [...text("goes_on"), 0, firstHost + GOES_ON],
   ];
   return new Uint8Array([
     ...[0, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
     ...section(1, vector(types)),
-    ...section(2, vector(imports)),
+    ...section(2, vector([...imports, [...text("env"), ...text("memory"), 2, ...memoryType]])),
     ...section(3, vector(declared.map((type) => [type]))),
     ...section(6, vector(globals.map(() => [I32, 1, 0x41, 0, 0x0b]))),
     ...section(7, vector(exported)),
@@ -96,6 +102,14 @@ const ALLOCATE = [
   ...[read(USED), get(3), 0x6a, get(2), 0x6b, write(USED)].flat(),
   ...[read(USED), read(PEAK), 0x4b, IF, read(USED), write(PEAK), END].flat(),
   ...get(4),
+];
+
+// (from, size, seed) -> hash; the size becomes the end of what is not read, the seed the hash.
+const HASH = [
+  ...[get(2), get(1), 0x73, set(2), get(0), get(1), 0x6a, set(1)].flat(),
+  ...[0x03, 0x40, get(1), get(0), 0x4b, IF].flat(),
+  ...[get(1), 0x41, 1, 0x6b, set(1), get(2), get(2), 0x41, 5, 0x74, get(2), 0x41, 2, 0x76, 0x6a].flat(),
+  ...[get(1), 0x2d, 0, 0, 0x6a, 0x73, set(2), 0x0c, 1, END, END, get(2)].flat(),
 ];
 
 function func(parameters: number[], results: number[]): number[] {

@@ -95,8 +95,9 @@ export class Machine {
     this.lua = instance.exports as unknown as Exports;
     this.memory = this.lua.memory;
     this.refresh();
-    const helper = new WebAssembly.Instance(new WebAssembly.Module(helperModule()), {
+    const helper = new WebAssembly.Instance(new WebAssembly.Module(helperModule(this.memory)), {
       env: {
+        memory: this.memory,
         realloc: this.lua.realloc,
         free: this.lua.free,
         pushinteger: this.lua.lua_pushinteger,
@@ -318,17 +319,17 @@ export class Machine {
   // Imports
 
   private imports(): WebAssembly.Imports {
-    const refuse = (): number => -BAD_FILE;
-    const wasiRefuse = (): number => BAD_FILE;
+    const refuse = answering(-BAD_FILE);
+    const wasiRefuse = answering(BAD_FILE);
     return {
       env: {
         abort: () => {
           throw new Error("Lua aborted");
         },
-        exit: () => {
+        exit: (_status: number) => {
           throw new Error("Lua exited");
         },
-        system: () => -1,
+        system: answering(-1)[1],
         invoke_vii: (index: number, first: number, second: number) => {
           const stack = this.lua.stackSave();
           try {
@@ -354,28 +355,28 @@ export class Machine {
         },
         _gmtime_js: (seconds: bigint, into: Pointer) => this.writeMoment(fromSeconds(seconds), into),
         _localtime_js: (seconds: bigint, into: Pointer) => this.writeMoment(fromSeconds(seconds), into),
-        _mktime_js: () => -1n,
-        _tzset_js: () => undefined,
-        __syscall_openat: refuse,
-        __syscall_fcntl64: refuse,
-        __syscall_ioctl: refuse,
-        __syscall_dup3: refuse,
-        __syscall_unlinkat: refuse,
-        __syscall_rmdir: refuse,
-        __syscall_renameat: refuse,
-        __syscall_readlinkat: refuse,
+        _mktime_js: (_moment: Pointer) => -1n,
+        _tzset_js: (_zone: Pointer, _light: Pointer, _names: Pointer) => undefined,
+        __syscall_openat: refuse[4],
+        __syscall_fcntl64: refuse[3],
+        __syscall_ioctl: refuse[3],
+        __syscall_dup3: refuse[3],
+        __syscall_unlinkat: refuse[3],
+        __syscall_rmdir: refuse[1],
+        __syscall_renameat: refuse[4],
+        __syscall_readlinkat: refuse[4],
       },
       wasi_snapshot_preview1: {
-        fd_write: wasiRefuse,
-        fd_read: wasiRefuse,
-        fd_close: wasiRefuse,
-        fd_seek: wasiRefuse,
+        fd_write: wasiRefuse[4],
+        fd_read: wasiRefuse[4],
+        fd_close: wasiRefuse[1],
+        fd_seek: wasiRefuse[4],
         environ_sizes_get: (count: Pointer, size: Pointer) => {
           this.words[count >> 2] = 0;
           this.words[size >> 2] = 0;
           return 0;
         },
-        environ_get: () => 0,
+        environ_get: answering(0)[2],
       },
     };
   }
@@ -414,6 +415,11 @@ export class Machine {
     const fields = [of.second, of.minute, of.hour, of.day, of.month, of.year, of.weekday, of.yearday, 0, 0, 0];
     this.words.set(fields, into >> 2);
   }
+}
+
+/** Functions of no, one, and up to four parameters: one with as many as wasm gives it costs less. */
+function answering(value: number): Record<0 | 1 | 2 | 3 | 4, CallableFunction> {
+  return [() => value, (_: number) => value, (_: number, __: number) => value, (_: number, __: number, ___: number) => value, (_: number, __: number, ___: number, ____: number) => value];
 }
 
 /** Whether an exception is Lua's own error on its way to whoever catches it: it must be let through. */

@@ -43,6 +43,8 @@ class Worker_ implements Wire {
         return void this.run(this.vm.goOn());
       case "check":
         return this.port.post(this.vm.check(command.source));
+      case "outline":
+        return this.port.post({ kind: "outline", text: this.vm.outline(command.source) });
       case "globals":
         return this.port.post({ kind: "globals", names: this.vm.globals() });
       case "save":

@@ -26,7 +26,7 @@ class Rehash {
   private readonly bytes: Uint8Array;
   private readonly global: Pointer;
 
-  constructor(machine: Machine, private readonly seed: number) {
+  constructor(private readonly machine: Machine, private readonly seed: number) {
     this.bytes = machine.bytes;
     this.words = new Uint32Array(machine.bytes.buffer);
     this.global = this.word(machine.state + STATE_GLOBAL);
@@ -51,10 +51,7 @@ class Rehash {
   }
 
   private hash(from: Pointer, size: number): number {
-    const { bytes } = this;
-    let hash = this.seed ^ size;
-    for (let at = from + size; at > from; ) hash ^= (hash << 5) + (hash >>> 2) + bytes[(at -= 1)]!;
-    return hash >>> 0;
+    return this.machine.helper.hash(from, size, this.seed) >>> 0;
   }
 
   /** Short strings are all in one table of lists. */

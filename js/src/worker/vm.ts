@@ -253,12 +253,22 @@ export class VM {
   }
 
   globals(): Uint8Array {
+    return this.asked("globals");
+  }
+
+  /** The tree of a script in another language, as JSON. */
+  outline(source: Uint8Array): Uint8Array {
+    return this.asked("outline", source);
+  }
+
+  private asked(entry: string, argument: Uint8Array | null = null): Uint8Array {
     const { machine } = this;
-    machine.pushReference(this.references["globals"]!);
-    machine.call(0, 1);
-    const names = machine.toBytes(-1);
+    machine.pushReference(this.references[entry]!);
+    if (argument !== null) machine.pushBytes(argument);
+    machine.call(argument === null ? 0 : 1, 1);
+    const text = machine.toBytes(-1);
     machine.pop(1);
-    return names;
+    return text;
   }
 
   save(): MemoryReport {

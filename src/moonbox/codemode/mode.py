@@ -11,12 +11,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 from weakref import WeakKeyDictionary
 
+from msgspec.structs import replace
+
 from moonbox.audit.answer import json_reply
 from moonbox.closing import Closing
 from moonbox.codemode.catalog import Catalog, rough_tokens
 from moonbox.codemode.client_calls import ClientCalls, DirectStep, Paused, Reply, take_turn
 from moonbox.codemode.definitions import Definition, Format, in_format
-from moonbox.codemode.routing import explain_misdirected
+from moonbox.codemode.misdirected import misdirection
 from moonbox.codemode.sessions import Sessions, TooManySessions
 from moonbox.codemode.shown import Choice, ToolPresentation, View
 from moonbox.errors import ArgumentError, ClosedError, PoolTimeout, UsageError, WorkerError
@@ -362,7 +364,8 @@ class CodeMode(Closing):
         return self.sandbox.repl(toolbox=self._shown.routes.hidden, before_write=self._explain)
 
     def _explain(self, run: Run) -> Run:
-        return explain_misdirected(run, self._shown.only_direct())
+        hint = run.error and misdirection(run.error, run.source, self._shown.only_direct())
+        return replace(run, error=run.error.with_(hint=hint)) if run.error and hint else run
 
     def _current(self) -> View:
         """What is shown now."""

@@ -1,34 +1,23 @@
 """Routing: which tools scripts reach, and which the model calls directly. One predicate decides both.
 
 What scripts do not reach is direct, and so is what `keep_visible` names, which scripts reach all the same. Client-side
-tools are direct unless a function answers them; scripts reach them if the caller can pause. A script that calls one of
-the model's own tools gets an error with what to do instead.
+tools are direct unless a function answers them; scripts reach them if the caller can pause.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from msgspec.structs import replace
-
-from moonbox.errors import ConfigError, ScriptError
-from moonbox.schema.tree import NARRATION
+from moonbox.codemode.misdirected import without_narration
+from moonbox.errors import ConfigError
 from moonbox.suggest import unknown
-from moonbox.tools.naming import safe_alias
 from moonbox.tools.tool import ALSO_DIRECT, ASKS_IN_SCRIPTS, Tool
 from moonbox.tools.toolbox import Toolbox
 
-if TYPE_CHECKING:
-    from moonbox.audit.records import Run
-
 ClientTools = Literal["hidden", "kept", "direct"]
 """Client-side tools without a function: only scripts reach them, or the model too, or only the model."""
-_LONGEST_LINE = 10_000
-"""Of what is looked through for each direct tool: a script may be one line of megabytes."""
-_NAMED = re.compile(r"\((?:field|global|method) '([^']*)'\)|(?:Function|Module) not found: (\w+)")
 
 
 def is_eligible(tool: Tool, *, approvals: bool = False) -> bool:
@@ -93,7 +82,7 @@ class Routes:
         reached = [tool for tool in tools if is_eligible(tool, approvals=self._approvals)]
         if self._client_tools == "direct":
             reached = [tool for tool in reached if not tool.answered_by_caller]
-        hidden = {tool.path: _without_narration(tool) for tool in reached}
+        hidden = {tool.path: without_narration(tool) for tool in reached}
         self.kept = frozenset(tool.path for tool in reached if self._is_kept(tool))
         self.direct = tuple(tool for tool in tools if tool.path not in hidden or tool.path in self.kept)
         if gone := [path for path in self.hidden.paths() if path not in hidden]:
@@ -105,59 +94,3 @@ class Routes:
 
 def is_pattern(name: str) -> bool:
     return any(mark in name for mark in "*?[")
-
-
-def explain_misdirected(run: Run, direct: Mapping[str, Tool]) -> Run:
-    """The run with a hint, if it failed on one of the direct tools; `direct` has them by the names that models use."""
-    error = run.error
-    if error is None:
-        return run
-    if error.code == "unknown_tool":
-        asked = (error.tool or "").removeprefix("tools.")
-        fits = (name for name, tool in direct.items() if asked in (tool.path, name, safe_alias(tool.path)))
-        name = next(fits, None)
-    else:
-        name = _called(error, run.source, direct)
-    if name is None:
-        return run
-    hint = f"scripts cannot call '{direct[name].path}'; call the tool '{name}' directly, outside a script"
-    return replace(run, error=error.with_(hint=hint))
-
-
-def _without_narration(tool: Tool) -> Tool:
-    """Scripts do not narrate: a required parameter in which a model explains itself is filled in for them."""
-    properties = tool.parameters.get("properties")
-    if not isinstance(properties, dict) or NARRATION not in tool.accepted.needed or NARRATION not in properties:
-        return tool
-    narration = properties[NARRATION]
-    if isinstance(narration, dict):
-        narration = {"default": "Called from a script.", **narration}
-    required = [name for name in tool.accepted.needed if name != NARRATION]
-    return tool.with_(
-        parameters={**tool.parameters, "properties": {**properties, NARRATION: narration}, "required": required}
-    )
-
-
-def _called(error: ScriptError, source: str, direct: Mapping[str, Tool]) -> str | None:
-    """The direct tool that the failing line means; the longest, where `a` and `a.b` both fit."""
-    if error.kind != "runtime" or not ("nil value" in error.message or "not found" in error.message):
-        return None
-    lines = source.splitlines()
-    line = lines[error.line - 1] if error.line and error.line <= len(lines) else source
-    line = next((frame.source for frame in error.frames if frame.source), line)
-    line = line[:_LONGEST_LINE]
-    named = _NAMED.search(error.message)
-    missing = (named[1] or named[2]) if named else ""
-    fitting = [name for name, tool in direct.items() if _is_written(tool.path, line, missing)]
-    return max(fitting, key=lambda name: len(direct[name].path), default=None)
-
-
-def _is_written(path: str, line: str, missing: str) -> bool:
-    """Whether the line has `tools.a.b`, `tools["a.b"]`, `a::b` or `a.b`, of which some part is what is missing."""
-    for written in {path, safe_alias(path)}:
-        dotted = r"\s*(?:\.|::)\s*".join(map(re.escape, written.split(".")))
-        if missing in written.split(".") and re.search(rf"(?<![\w]){dotted}(?![\w])", line):
-            return True
-        if re.search(rf"tools\s*\[\s*[\"']{re.escape(written)}[\"']\s*\]", line):
-            return True
-    return False

@@ -24,6 +24,7 @@ from moonbox.codemode.definitions import (
 )
 from moonbox.codemode.routing import ClientTools, Routes
 from moonbox.languages.registry import language
+from moonbox.runs.environment import Additions
 from moonbox.schema.type_reader import type_text
 from moonbox.suggest import unknown
 from moonbox.tools.paging import paging_form
@@ -129,7 +130,7 @@ class ToolPresentation:
     def current(self) -> View:
         """What is shown now; made anew when the tools have changed."""
         with self._lock:
-            added = self._host.docs.added()
+            added = self._host.docs.added(Additions.standard().docs)
             if self.routes.update() or self._view is None or self._view.added != added:
                 self._view = self._make_view(added)
             return self._view

@@ -266,6 +266,28 @@ class Program(Struct, frozen=True):
     """How the script writes a value, on one line; "…" where that is long."""
 
 
+_LONGEST_QUOTE = 100
+
+
+def packed_program(outline: Outline, source: str) -> Program:
+    """The program of a script whose parser packs a line and a column into one number."""
+    starts = [0, 0]
+    for line in source.split("\n")[:-1]:
+        starts.append(starts[-1] + len(line) + 1)
+
+    def offset(position: int) -> int:
+        line = min(position >> 16, len(starts) - 1)  # the lexer knows more line ends than this one
+        return starts[line] + (position & 0xFFFF) - 1
+
+    def text(value: Expression) -> str:
+        if not value.stop:
+            return "…"
+        quoted = " ".join(source[offset(value.at) : offset(value.stop)].split())
+        return quoted if len(quoted) <= _LONGEST_QUOTE else "…"
+
+    return Program(outline, lambda at: (at >> 16, at & 0xFFFF), text)
+
+
 class Vocabulary(Struct, frozen=True, kw_only=True):
     """The words of one language, for messages and for what is known without looking at the script."""
 

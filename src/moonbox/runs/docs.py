@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError
 from moonbox.languages.registry import language as language_named
-from moonbox.runs.environment import Additions
 from moonbox.schema.tree import SchemaNode
 from moonbox.schema.type_reader import minified, type_text
 from moonbox.tools.signature import Signatures, first_sentence, render, visible, worth_saying
@@ -89,9 +88,8 @@ class Docs:
         found = _found([tool for tool in self._toolbox if tool.policy != "direct"], most, self._language.texts.types)
         return [*found, *(_of_entry(name, text) for name, text in texts.items())][:most]
 
-    def added(self) -> dict[str, str]:
-        """The first sentence of each entry that was added, by name."""
-        standard = Additions.standard().docs
+    def added(self, standard: Mapping[str, str]) -> dict[str, str]:
+        """The first sentence of each entry that was added to these, by name."""
         return {name: first_sentence(text) for name, text in self._entries.items() if standard.get(name) != text}
 
     def get(self, name: str) -> str | None:

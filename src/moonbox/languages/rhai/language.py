@@ -20,10 +20,10 @@ RUNTIME = (
 )
 
 
-def runtime_source() -> str:
-    """The Lua files as one chunk, which returns `function(host) … return R end`."""
+def runtime_source(*more: str) -> str:
+    """The Lua files as one chunk, which returns `function(host) … return R end`; `more` are further files of the compiler."""
     end = (RHAI.folder / "runtime_end.lua").read_text(encoding="utf-8")
-    return "\n".join([folder_source("compiler", COMPILER), folder_source("runtime", RUNTIME), end])
+    return "\n".join([folder_source("compiler", (*COMPILER, *more)), folder_source("runtime", RUNTIME), end])
 
 
 def folder_source(folder: str, names: Collection[str]) -> str:

@@ -6,7 +6,6 @@ to reach Python. Memory and instructions are bounded, so that no text can exhaus
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -14,10 +13,9 @@ from typing import Any, NamedTuple
 import lupa.lua54 as lua54  # not from lupa, whose own way of loading it fails in two threads at once
 import msgspec
 
-from moonbox.languages.program import Expression, Outline, Program
+from moonbox.languages.program import Outline, Program, packed_program
 from moonbox.languages.rhai.language import PARSER, RHAI, folder_source
 
-_LONGEST_QUOTE = 100
 _MOST_MEMORY = 64 * 2**20
 _MOST_INSTRUCTIONS = 5_000_000
 _DECODER = msgspec.json.Decoder(Outline)
@@ -34,21 +32,7 @@ class SyntaxProblem(NamedTuple):
 def rhai_program(source: str) -> Program | None:
     """The script's program; None where it cannot be followed."""
     outline = rhai_outline(source)
-    if not isinstance(outline, Outline):
-        return None
-    starts = [0, 0, *(match.end() for match in re.finditer("\n", source))]
-
-    def offset(position: int) -> int:
-        line = min(position >> 16, len(starts) - 1)  # the lexer knows more line ends than this one
-        return starts[line] + (position & 0xFFFF) - 1
-
-    def text(value: Expression) -> str:
-        if not value.stop:
-            return "…"
-        quoted = " ".join(source[offset(value.at) : offset(value.stop)].split())
-        return quoted if len(quoted) <= _LONGEST_QUOTE else "…"
-
-    return Program(outline, lambda at: (at >> 16, at & 0xFFFF), text)
+    return packed_program(outline, source) if isinstance(outline, Outline) else None
 
 
 def rhai_outline(source: str) -> Outline | SyntaxProblem | None:

@@ -5,7 +5,9 @@ return function(host, stop, encode, calls, order, nulls)
   local type, next, rawget, rawequal, raw_error, load = type, next, rawget, rawequal, error, load
   local gsub, match, concat, unpack = string.gsub, string.match, table.concat, table.unpack
   local getmetatable, setmetatable = debug.getmetatable, debug.setmetatable
+  local sethook = debug.sethook
   local OUT_OF_MEMORY = "not enough memory"
+  local MOST_INSTRUCTIONS = 5000000
 
   local M = {}
   local R, state
@@ -125,6 +127,14 @@ return function(host, stop, encode, calls, order, nulls)
 
   -- Raises the problem of a script that does not compile.
   function M.check(source) R.compile(source) end
+
+  -- The script's outline as JSON, where the runtime's compiler has `outline`; "" for what is no script.
+  function M.outline(source)
+    sethook(function() raw_error("the script takes too long to read", 0) end, "", MOST_INSTRUCTIONS)
+    local fine, text = stop.raw_pcall(R.compiler.outline, source)
+    sethook()
+    return fine and text or ""
+  end
 
   function M.operations() return R.operations(state) end
 

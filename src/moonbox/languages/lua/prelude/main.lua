@@ -538,6 +538,8 @@ function engine.inputs(list) inputs = list end
 function engine.kept() return kept.flags() end
 
 -- Whether a script compiles; it is not run. Returns what `run` returns for one that does not, or "ok".
+engine.outline = guest.outline
+
 function engine.check(source, chunk)
   if not has_guest then
     local script, problem = compile(source, chunk, survey(source))
