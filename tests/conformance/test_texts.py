@@ -523,7 +523,7 @@ CHECKED_RHAI = [
     "let wörter = '😀'; /* 😀\n😀 */ get_expenses(#{employee_id: 'x'}); nope(1)",
     "fn block(name) { name.nope(1) } let field = #{block: block, field: [1]}; block(field); tools::nope(#{})",
     "let x = ; nope()",
-    f"{'['* 3000}1{']' * 3000}",
+    f"{'[' * 3000}1{']' * 3000}",
 ]
 
 

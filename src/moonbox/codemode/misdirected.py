@@ -1,4 +1,4 @@
-"""Tools as scripts reach them, and scripts that call one of the model's own tools: their error has what to do instead."""
+"""Tools as scripts reach them, and the hint for a script that calls one of the model's own tools."""
 
 from __future__ import annotations
 

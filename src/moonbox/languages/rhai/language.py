@@ -21,7 +21,7 @@ RUNTIME = (
 
 
 def runtime_source(*more: str) -> str:
-    """The Lua files as one chunk, which returns `function(host) … return R end`; `more` are further files of the compiler."""
+    """The Lua files as one chunk, which returns `function(host) … return R end`; `more` are files of the compiler."""
     end = (RHAI.folder / "runtime_end.lua").read_text(encoding="utf-8")
     return "\n".join([folder_source("compiler", (*COMPILER, *more)), folder_source("runtime", RUNTIME), end])
 
