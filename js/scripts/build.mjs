@@ -35,16 +35,22 @@ const notices = ["wasmoon", "@noble/hashes"].map((name) => {
 const notice = "Lua 5.4, inside lua.wasm\n\nCopyright (C) 1994-2023 Lua.org, PUC-Rio. MIT License: https://www.lua.org/license.html\n";
 writeFileSync(join(dist, "THIRD-PARTY.txt"), [...notices, notice].join("\n----\n\n"));
 
-const common = { bundle: true, target: "es2022", legalComments: "inline", sourcemap: true, logLevel: "warning" };
-// Parts of translated modules that only Python runs use parts of its library that src/python/ does not have.
-common.logOverride = { "import-is-undefined": "silent" };
+const common = { bundle: true, target: "es2022", legalComments: "inline", sourcemap: true, logLevel: "error" };
+// Parts of translated modules that only Python runs use these of its library, which src/python/ does not have.
+const NOT_HERE = new Set(["importlib", "inspect", "keyword", "pathlib"]);
+/** Bundles, and throws where a translated module uses what is not there. */
+async function bundle(options) {
+  const { warnings } = await build({ ...common, ...options });
+  const missing = warnings.filter(({ text }) => !NOT_HERE.has(/^Import "(\w+)" will always/.exec(text)?.[1]));
+  if (missing.length > 0) throw new Error(missing.map(({ text, location }) => `${location?.file}:${location?.line}: ${text}`).join("\n"));
+}
 // The worker's script is one classic script without imports: it is started from its text, which stands in languages.js.
-await build({
-  ...common, entryPoints: { worker: join(root, "src/worker/main.ts") }, outdir: dist, format: "iife", minify: true,
+await bundle({
+  entryPoints: { worker: join(root, "src/worker/main.ts") }, outdir: dist, format: "iife", minify: true,
 });
 for (const [name, platform] of [["index", "server"], ["browser", "browser"]]) {
-  await build({
-    ...common, entryPoints: { [name]: join(root, "src/index.ts") }, outdir: dist, format: "esm", minify: true, splitting: true,
+  await bundle({
+    entryPoints: { [name]: join(root, "src/index.ts") }, outdir: dist, format: "esm", minify: true, splitting: true,
     chunkNames: `${name}-[name]-[hash]`, external: ["node:*"], plugins: [parts(platform)],
   });
 }
@@ -56,8 +62,8 @@ const { runtime } = given.languages.rhai;
 given.languages.rhai.runtime = true;
 // What a snapshot depends on: Lua, what is loaded into it, and the worker that holds it.
 const build_id = [languages, lua, worker].reduce((hash, part) => hash.update(part), createHash("sha256")).digest("hex").slice(0, 16);
-const bundle = JSON.stringify({ build: build_id, wasm: lua.length, worker, ...given });
-writeFileSync(join(dist, "languages.js"), `export default JSON.parse(${ascii(JSON.stringify(bundle))});\n`); // read faster than an object
+const data = JSON.stringify({ build: build_id, wasm: lua.length, worker, ...given });
+writeFileSync(join(dist, "languages.js"), `export default JSON.parse(${ascii(JSON.stringify(data))});\n`); // read faster than an object
 writeFileSync(join(dist, "lua.js"), `export default "${lua.toString("base64")}";\n`);
 writeFileSync(join(dist, "lua-suspendable.js"), `export default "${other.toString("base64")}";\n`);
 writeFileSync(join(dist, "rhai.js"), `export default ${ascii(JSON.stringify(runtime))};\n`);
@@ -93,7 +99,7 @@ async function luaModules(prelude) {
   const forms = [withSmallMemory(lua, true), withSmallMemory(suspendable(lua, join(root, "build")), false)];
   return Promise.all(forms.map(async (form) => {
     const made = withMemory(form, bytes, PREPARED, prepared);
-    check(await WebAssembly.compile(made), prepared);
+    check(await WebAssembly.compile(made), prepared, readFileSync(join(root, "scripts/look_up.lua"), "utf8"));
     return made;
   }));
 }

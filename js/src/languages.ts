@@ -5,48 +5,18 @@ import { UsageError } from "./errors.js";
 import type { LimitFields } from "./limits.js";
 import { camelCase } from "./json.js";
 import { ownFile } from "./platform/server.js";
-import { nearest } from "./suggest.js";
+import { unknown } from "./suggest.js";
 
 export type LanguageName = "lua" | "rhai";
 export type LuaFeature = "coroutines" | "metatables";
 
-export interface Texts {
-  name: string;
-  parameter: string;
-  parameter_description: string;
-  fence: string;
-  description: string;
-  with_tools: string;
-  helpers: string;
-  paging: string;
-  groups: string;
-  failures_return: string;
-  failures_raise: string;
-  failures_except: string;
-  added_title: string;
-  types_title: string;
-  catalog_title: string;
-  names_title: string;
-  search_title: string;
-  lean: string;
-  lean_namespaces: string;
-  lean_results: string;
-  not_in_scripts: string;
-  also_in_scripts: string;
-  system_prompt: string;
-  system_prompt_without_tools: string;
-  no_value: string;
-  keep: string;
-  part_of_map: string;
-  part_of_list: string;
-  part_of_text: string;
-  limits: string;
-  call: string;
-  tool: string;
-  separator: string;
-  reserved: string;
-  taken: string;
-  kept: string;
+type Text = "name" | "parameter" | "parameter_description" | "description" | "with_tools" | "helpers" | "paging" | "groups"
+  | "failures_return" | "failures_raise" | "failures_except" | "added_title" | "lean" | "lean_namespaces" | "lean_results"
+  | "not_in_scripts" | "also_in_scripts" | "system_prompt" | "system_prompt_without_tools" | "limits" | "call" | "tool"
+  | "separator" | "kept";
+
+/** What is said to a model; those that are used by name. */
+export interface Texts extends Record<Text, string> {
   /** The alias without words that cannot name a tool. */
   identifiers(alias: string): string;
   /** A tool's name as scripts write it behind `tools`, or alone where there is no such table. */
@@ -139,9 +109,7 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> {
 export function language(name = "lua"): Language {
   const known = LANGUAGES[name];
   if (known !== undefined) return known;
-  const close = nearest(name, Object.keys(LANGUAGES));
-  const advice = close.length > 0 ? `did you mean '${close[0]}'?` : `known languages: ${Object.keys(LANGUAGES).join(", ")}`;
-  throw new UsageError(`unknown language '${name}'; ${advice}`);
+  throw new UsageError(unknown("language", name, Object.keys(LANGUAGES)));
 }
 
 /** A text with `{name}` filled in and doubled braces made single, as Python's `str.format` does. */

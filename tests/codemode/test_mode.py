@@ -20,6 +20,7 @@ from moonbox.codemode.catalog import rough_tokens
 from moonbox.config.reader import read
 from moonbox.config.sections import CodeModeSettings
 from moonbox.errors import ClosedError, ConfigError, UsageError
+from moonbox.runs.environment import Additions
 
 
 def code(text: str) -> dict[str, str]:
@@ -608,7 +609,7 @@ def test_a_sandbox_takes_the_functions_of_another() -> None:
         box.define_as(other)
         assert "- rate(currency) -> dollars." in CodeMode(box).description
         assert box.run("return rate('x') * vat").value == 1
-        assert "sleep" not in box.docs.added()
+        assert "sleep" not in box.docs.added(Additions.standard().docs)
 
 
 def test_text_that_was_json_is_said_to_be_so_in_the_next_code_mode() -> None:

@@ -2,7 +2,6 @@
 
 import { filled, type Texts } from "../languages.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
-import { pagingForm } from "../tools/paging.js";
 import { visible } from "../tools/signature.js";
 import type { Tool } from "../tools/tool.js";
 import { withResults, type Catalog, type CountTokens } from "./catalog.js";
@@ -35,7 +34,7 @@ export class CodeTool {
     const { texts, routes: { hidden, kept } } = this;
     const parts = description === null ? [texts.description, this.hasRecords(catalog) ? texts.helpers : ""] : [description];
     if (this.reached > 0 && description === null) {
-      const paged = [...hidden].some((tool) => pagingForm(tool) !== null);
+      const paged = [...hidden].some((tool) => tool.pagingForm !== null);
       const grouped = [...hidden].some((tool) => tool.namespace);
       parts.push(texts.with_tools, grouped ? texts.groups : "", paged ? texts.paging : "", this.failuresText(), this.limitsText());
     }

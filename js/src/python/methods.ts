@@ -308,10 +308,6 @@ export function getattr_(object: Any, name: string, other?: Any): Any {
   return object[name] === undefined ? other : object[name];
 }
 
-export function hasattr_(object: Any, name: string): boolean {
-  return object[name] !== undefined;
-}
-
 export function callable_(value: Any): boolean {
   return typeof value === "function";
 }
@@ -336,8 +332,6 @@ export function chr_(code: number): string {
 }
 
 export const abs_ = (value: Any): Any => (value < 0 ? -value : value);
-export const round_ = (value: number, digits = 0): number => Number(value.toFixed(digits));
-export const divmod_ = (a: number, b: number): Tuple => T(Math.floor(a / b), ((a % b) + b) % b);
 
 /** Functions of the types themselves, such as `dict.fromkeys`. */
 export const types: Record<string, Any> = {

@@ -148,7 +148,6 @@ export const set_ = Object.assign((items: Any = []): PySet => new PySet(iter(ite
 export const frozenset_ = Object.assign((items: Any = []): PySet => new PySet(iter(items)), { kind: "set" });
 export const bytes_ = Object.assign((items: Any = []): Uint8Array => Uint8Array.from(items), { kind: "bytes" });
 export const bytearray_ = bytes_;
-export const object_ = Object.assign(() => ({}), { kind: "object" });
 const NoneType = { kind: "None" };
 
 function dict(items: Any = []): Dict {
@@ -230,11 +229,9 @@ export class ValueError_ extends Exception_ {}
 export class TypeError_ extends Exception_ {}
 export class KeyError_ extends Exception_ {}
 export class IndexError_ extends Exception_ {}
-export class StopIteration_ extends Exception_ {}
 export class OverflowError_ extends Exception_ {}
 export class NotImplementedError_ extends Exception_ {}
 export class RecursionError_ extends Exception_ {}
-export class LookupError_ extends Exception_ {}
 export class UnicodeEncodeError_ extends ValueError_ {}
 export class AttributeError_ extends Exception_ {}
 
@@ -414,12 +411,6 @@ export function iter(value: Any): Iterable<Any> {
 /** What is taken apart into several variables. */
 export function sequence(value: Any): Any[] {
   return Array.isArray(value) ? value : [...iter(value)];
-}
-
-/** `first, *middle, last = value`. */
-export function unpacked(value: Any, before: number, behind: number): Any[] {
-  const items = sequence(value);
-  return [...items.slice(0, before), items.slice(before, items.length - behind), ...items.slice(items.length - behind)];
 }
 
 /** A generator expression. */

@@ -7,7 +7,6 @@ import type { Limits, SpendOptions } from "../limits.js";
 import type { Done, Environment, MemoryReport, Report, SavedMemory, WorkerLimits } from "../protocol.js";
 import type * as scripts from "../scripts.js";
 import { checkOptions } from "../suggest.js";
-import { pagingForm, type PagingForm } from "../tools/paging.js";
 import { isIdentifier } from "../tools/naming.js";
 import type { Toolbox } from "../tools/toolbox.js";
 import { fromWire, isObject, plain, toWire } from "../values.js";
@@ -393,13 +392,13 @@ export class Repl {
 
   /** What the worker needs to know: names, values and the parameters for paging, nothing else of the tools. */
   private environment(): Environment {
-    const tools: [string, string, PagingForm?][] = [];
+    const tools: [string, string, Record<string, string>?][] = [];
     for (const tool of this.toolbox) {
       if (tool.policy === "direct") continue;
       const name = tool.namespace === null ? tool.name : tool.namespace + PART + tool.name;
       const alias = this.toolbox.alias(tool);
       const aliases = [this.setup.language.texts.identifiers(alias), alias].map((each) => each.replaceAll(".", PART));
-      const form = pagingForm(tool);
+      const form = tool.pagingForm;
       for (const each of new Set([name, ...aliases])) {
         tools.push(form === null ? [each, `tools.${tool.path}`] : [each, `tools.${tool.path}`, form]);
       }

@@ -1,6 +1,7 @@
 /** Tool: a named function of the host, with everything that a call of it needs. */
 
 import { SchemaNode } from "#python/schema/tree.js";
+import { paging_form } from "#python/tools/paging.js";
 import { ToolDefinitionError, ToolError } from "../errors.js";
 import { FAILURES, type Failures } from "../failures.js";
 import { lowered } from "../python/values.js";
@@ -163,6 +164,12 @@ export class Tool {
     const result = await validate(this.standard, given);
     if ("problems" in result) throw this.binder.error(result.problems, this.path);
     return result.value;
+  }
+
+  /** The part of each parameter that it is paged with (`cursor`, `page`, `offset`, `limit`) and its name; null when it is not paged. */
+  get pagingForm(): Record<string, string> | null {
+    const form: Map<string, string> | null = paging_form(this.view);
+    return form === null ? null : Object.fromEntries(form);
   }
 
   /** A copy with some fields changed. */
