@@ -276,8 +276,7 @@ UNEVALUATED = frozenset({"unevaluatedItems", "unevaluatedProperties"})
 _EACH = UNEVALUATED | {"contains", "patternProperties", "propertyNames"}
 """Keywords that judge an element or member beside others."""
 _WHOLE = UNEVALUATED | {
-    *("$anchor", "$dynamicRef", "$recursiveRef", "contains", "dependencies", "dependentSchemas"),
-    *("else", "if", "not", "propertyNames", "then"),
+    *("$anchor", "$dynamicRef", "$recursiveRef", "contains", "dependencies", "dependentSchemas", "propertyNames"),
 }
 """Keywords, and references by names, that are not compared in pieces."""
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")

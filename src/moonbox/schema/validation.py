@@ -27,7 +27,7 @@ _OUTERMOST = frozenset({"type", "minItems", "maxItems", "minProperties", "maxPro
 _SPLIT = (
     WORDS
     | {*_COMBINED, "$id", "$ref", "format", OTHER_NAMES, "additionalItems", "items", "prefixItems"}
-    | {"additionalProperties", "patternProperties", "properties"}
+    | {"additionalProperties", "else", "if", "not", "patternProperties", "properties", "then"}
 )
 """The keywords that are judged piece by piece, or say nothing."""
 _TOO_LARGE = "it is too large for its schema"
@@ -170,6 +170,7 @@ class _Pieces:
                 self.combined(keyword, branches, value)
                 for keyword, branches in {"allOf": node.parts, **node.unions}.items()
             )
+            and self._fits_conditions(node, value)
             and self._fits_inside(node, value)
         )
 
@@ -179,7 +180,7 @@ class _Pieces:
         if rest.keys() <= _OUTERMOST:
             value = [None] * len(value) if isinstance(value, list) else value
             value = dict.fromkeys(value) if isinstance(value, dict) else value
-            return self._judge(rest, "rest", node.schema, value)
+            return not rest or self._judge(rest, "rest", node.schema, value)
         return self._judge_rule(rest, "rest", node.schema, value)
 
     def _judge_rule(self, rule: dict[str, Any], name: str, kept: Any, value: Any) -> bool:
@@ -187,6 +188,15 @@ class _Pieces:
         if work.refers or not rule.keys().isdisjoint(UNEVALUATED) or not self._estimate.affords(work, value):
             raise TooCostly(_TOO_LARGE)
         return self._judge(rule, name, kept, value)
+
+    def _fits_conditions(self, node: SchemaNode, value: Any) -> bool:
+        """Whether a value fits `not`, and `then` or `else`."""
+        says, part = node.says, node.tree.node
+        if "not" in says and self.fits(part(says["not"]), value):
+            return False
+        return "if" not in says or self.fits(
+            part(says.get("then" if self.fits(part(says["if"]), value) else "else", True)), value
+        )
 
     def _fits_inside(self, node: SchemaNode, value: Any) -> bool:
         """Whether what is in a value fits."""
