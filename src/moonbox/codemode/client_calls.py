@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     Answers = Mapping[int, Any] | Sequence[Any] | Answer
     Respond = Callable[[ToolCall], Any | Awaitable[Any]]
     Place = Callable[..., Awaitable["Reply | None"]]
-    """(turn, *, awaited): waits for a turn where a script that waited may go on, which ends with the stack `turn`; the
-    reply where it cannot go on there."""
+    """(turn, *, awaited): waits for the turn of a script that continues, which ends with the stack `turn`. Returns a
+    reply if the script cannot continue, else None."""
 
 
 async def take_turn(turns: Turns, stack: ExitStack, *, awaited: bool) -> None:

@@ -340,7 +340,7 @@ class CodeMode(Closing):
         return DirectStep(call, lambda answer: finish(answer=answer))
 
     def _place(self, conversation: str, paused: Repl) -> Place:
-        """Where a script that waited goes on: in its conversation, if that still has the same state."""
+        """What lets a script that waited continue: a turn in its conversation, if that still has the same Repl."""
         key = conversation + self._suffix
 
         async def enter(turn: ExitStack, *, awaited: bool) -> Reply | None:
@@ -355,7 +355,7 @@ class CodeMode(Closing):
         return enter
 
     def _turns(self, repl: Repl) -> Turns:
-        """Of the scripts of a conversation that may wait for the client: a Repl refuses others while one waits."""
+        """The turns of a conversation's scripts that may wait for the client: a Repl refuses others while one waits."""
         return self._all_turns.setdefault(repl, Turns(os.getpid()))
 
     def _new_repl(self, conversation: str) -> Repl:

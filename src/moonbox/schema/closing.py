@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from moonbox.schema.tree import DEFINITIONS, ROLES, UNIONS, Schema, is_pointer, pointed, roles, with_parts
 
 _Mode = Literal["whole", "part", "condition"]
-"""The schema of a value; one of several of the same value; a question about a value, to be left as it is."""
+"""The only schema of a value; one of several for the same value; a condition, which keeps its meaning."""
 
 _MOST_STEPS = 100_000  # schemas that are closed, and names that are gathered for it
 _COMBINED = (*UNIONS, "allOf")
@@ -48,7 +48,7 @@ class _KnownKeys(NamedTuple):
     """The keys that the parts of a schema know; as dicts, which keep their order."""
 
     declared: dict[str, None]
-    """Described by a part: without any, the schema says nothing about its keys."""
+    """Described by a part; a schema that describes none is not closed."""
     mentioned: dict[str, None]
     """Required, or part of a condition."""
     patterns: dict[str, None]

@@ -253,7 +253,7 @@ class _ShapeReader:
 
 
 def merge(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
-    """The shape of what has either shape."""
+    """The shape of values that have one of two shapes."""
     if left == right:
         return left
     kinds = list(dict.fromkeys([*_kinds(left), *_kinds(right)]))

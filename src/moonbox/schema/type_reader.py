@@ -96,7 +96,7 @@ class Reader:
         return (*template, *fact)
 
     def _again(self, node: SchemaNode) -> Template:
-        """A schema within itself, or one for which there is no more room."""
+        """The type of a schema that contains itself, or that comes after too many others, in a few words."""
         if id(node) not in self._shapes:
             return (self._kinds_text(node),)
         others = sorted((node.kinds or frozenset()) - {"object"})

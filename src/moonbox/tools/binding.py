@@ -97,7 +97,7 @@ class Binder:
         raise self.error(problems, tool)
 
     def certain_problems(self, arguments: list[Any], tool: str, first_index: int = 0) -> list[str]:
-        """What is wrong with a call's arguments whatever the run puts in place of UNKNOWN and REST; see `problems`."""
+        """The problems that arguments have whatever values take the places of UNKNOWN and REST."""
         try:
             if is_known(arguments):
                 self.bind(arguments, tool, first_index)

@@ -60,7 +60,7 @@ class Toolbox:
         self.learned = LearnedShapes()
         """The shapes of what its tools have returned."""
         self.derived: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-        """What users of the toolbox have made of its tools, by the user. A value must not refer to its user."""
+        """What objects that use the toolbox keep for its tools, by the object. A value must not refer to its object."""
         self._lock = threading.Lock()
         self._entries: list[_Entry] = []
         self._listeners: list[Listener] = []
