@@ -345,6 +345,12 @@ def test_older_drafts() -> None:
 def test_defaults_are_copied_and_must_fit_their_own_schema() -> None:
     assert made({"a": {"type": "integer", "default": ""}}).bind({}) == {}
     assert made({"a": {"type": ["integer", "null"], "default": None}}).bind({}) == {"a": None}
+    lists = {"items": {"$ref": "#/$defs/Lists"}, "type": "array"}
+    loop = made(
+        {name: {"$ref": "#/$defs/Lists", "default": [[], given]} for name, given in (("a", []), ("b", 1))},
+        **{"$defs": {"Lists": lists}},
+    )
+    assert loop.bind({}) == {"a": [[], []]}
     listing = made({"a": {"type": "array", "default": []}})
     listing.bind()["a"].append(1)
     assert listing.bind() == {"a": []}

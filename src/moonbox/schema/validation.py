@@ -86,10 +86,13 @@ class Validator:
     def takes(self, schema: dict[str, Any], value: Any) -> bool:
         """The same for a part of the schema; False where it would take too long."""
         _, estimate = self._whole
-        if estimate is not None and not estimate.affords(estimate.work_of(schema), value):
+        if estimate is None:
+            validator = self._part(schema, "", schema)
+            return validator is None or bool(validator.is_valid(value))
+        try:
+            return _Pieces(estimate, self._part).fits(self._root.tree.node(schema), value)
+        except TooCostly:
             return False
-        validator = self._part(schema, "", schema)
-        return validator is None or bool(validator.is_valid(value))
 
     @cached_property
     def _whole(self) -> tuple[jsonschema_rs.Validator, Estimate | None]:
