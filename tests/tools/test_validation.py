@@ -81,6 +81,15 @@ def test_a_value_is_judged_alike_at_once_and_in_pieces(
     assert judged == jsonschema_rs.is_valid(root, value)
 
 
+def test_deep_values_are_compared_in_pieces() -> None:
+    either = {"anyOf": [{"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}]}}, {}]}
+    node = {"allOf": [{"anyOf": [{"type": "object", "properties": {"of": either}}, {"type": "string"}]}]}
+    value: Any = "leaf"
+    for _ in range(60):
+        value = {"of": [value]}
+    assert Validator(SchemaNode({"$ref": "#/$defs/Node", "$defs": {"Node": node}})).is_valid(value)
+
+
 def looks(schema: Any) -> int:
     return Estimate(SchemaNode(schema)).whole.looks
 

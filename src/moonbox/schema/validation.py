@@ -7,7 +7,7 @@ it at once is compared in pieces. TooCostly is raised where that is not possible
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +77,7 @@ class Validator:
                     return True
                 pieces = getattr(self._last, "pieces", None) or _Pieces(estimate, self._part)
                 pieces.explains = True
-                return bool(pieces.combined(keyword, [self._root.tree.node(part) for part in inner], value))
+                return bool(pieces.combined(keyword, [(self._root.tree.node(part), value) for part in inner]))
             validator = self._part(rule, keyword, inner)
             return validator is None or bool(validator.is_valid(stand_in(value)))
         except (TooCostly, ValueError, TypeError):
@@ -147,35 +147,58 @@ class _Pieces:
         key = id(node), id(value)
         if key not in self._known:
             self._known[key] = True, value  # for a schema that leads back to itself at this value
-            self._known[key] = self._fits(node, value), value
+            fitting = self._at_once(node, value)
+            if fitting is None:
+                fitting = True
+                for keyword, parts in self._split(node, value):  # not all(…): values may be deep, and each call counts
+                    if not self.combined(keyword, parts):
+                        fitting = False
+                        break
+            self._known[key] = fitting, value
         return self._known[key][0]
 
-    def combined(self, keyword: str, branches: list[SchemaNode], value: Any) -> bool:
-        """Whether a value fits `allOf`, `anyOf` or `oneOf` of these."""
-        fitting = (self.fits(branch, value) for branch in branches)
-        return sum(fitting) == 1 if keyword == "oneOf" else all(fitting) if keyword == "allOf" else any(fitting)
+    def combined(self, keyword: str, parts: Iterable[tuple[SchemaNode, Any]]) -> bool:
+        """Whether values fit their schemas: all of them (`allOf`), any, exactly one (`oneOf`) or none (`not`)."""
+        count = 0
+        for node, value in parts:
+            fits = self.fits(node, value)
+            if keyword in ("allOf", "anyOf") and fits == (keyword == "anyOf"):
+                return fits
+            count += fits
+        return keyword == "allOf" or (keyword == "oneOf" and count == 1) or (keyword == "not" and count == 0)
 
-    def _fits(self, node: SchemaNode, value: Any) -> bool:
+    def _at_once(self, node: SchemaNode, value: Any) -> bool | None:
+        """Whether a value fits, if that can be said at once."""
         self._left -= 1
-        schema, estimate = node.schema, self._estimate
-        if self._left < 0:
-            raise TooCostly(_TOO_LARGE)
-        work = estimate.work(schema)
-        if not work.refers and estimate.affords(work, value):
+        schema = node.schema
+        work = self._estimate.work(schema)
+        if self._left >= 0 and not work.refers and self._estimate.affords(work, value):
             return self._judge(schema, "", schema, value)
-        if ("$id" in schema and node is not node.root) or not is_pointer(node.reference or "#"):
+        has_other_root = "$id" in schema and node is not node.root
+        if self._left < 0 or has_other_root or not is_pointer(node.reference or "#"):
             raise TooCostly(_TOO_LARGE)
+        return None
+
+    def _split(self, node: SchemaNode, value: Any) -> Iterator[tuple[str, list[tuple[SchemaNode, Any]]]]:
+        """The schemas that a value, and what is in it, must fit, with the keyword that says how many of them."""
         if node.target is not node:
-            return self.fits(node.target, value)
-        return (
-            self._fits_rest(node, value)
-            and all(
-                self.combined(keyword, branches, value)
-                for keyword, branches in {"allOf": node.parts, **node.unions}.items()
-            )
-            and self._fits_conditions(node, value)
-            and self._fits_inside(node, value)
-        )
+            yield "allOf", [(node.target, value)]
+            return
+        if not self._fits_rest(node, value):
+            yield "anyOf", []
+        says, part = node.says, node.tree.node
+        for keyword, branches in {"allOf": node.parts, **node.unions}.items():
+            yield keyword, [(branch, value) for branch in branches]
+        if "not" in says:
+            yield "not", [(part(says["not"]), value)]
+        if "if" in says:
+            branch = "then" if self.fits(part(says["if"]), value) else "else"
+            yield "allOf", [(part(says.get(branch, True)), value)]
+        if isinstance(value, list):
+            heads, rest = node.heads, node.items
+            yield "allOf", [(heads[at] if at < len(heads) else rest, item) for at, item in enumerate(value)]
+        elif isinstance(value, dict):
+            yield "allOf", list(self._members(node, value))
 
     def _fits_rest(self, node: SchemaNode, value: Any) -> bool:
         """Whether a value fits the rules of a schema that are not compared in pieces."""
@@ -192,22 +215,8 @@ class _Pieces:
             raise TooCostly(_TOO_LARGE)
         return self._judge(rule, name, kept, value)
 
-    def _fits_conditions(self, node: SchemaNode, value: Any) -> bool:
-        """Whether a value fits `not`, and `then` or `else`."""
-        says, part = node.says, node.tree.node
-        if "not" in says and self.fits(part(says["not"]), value):
-            return False
-        return "if" not in says or self.fits(
-            part(says.get("then" if self.fits(part(says["if"]), value) else "else", True)), value
-        )
-
-    def _fits_inside(self, node: SchemaNode, value: Any) -> bool:
-        """Whether what is in a value fits."""
-        if isinstance(value, list):
-            heads, rest = node.heads, node.items
-            return all(self.fits(heads[at] if at < len(heads) else rest, item) for at, item in enumerate(value))
-        if not isinstance(value, dict):
-            return True
+    def _members(self, node: SchemaNode, value: dict[str, Any]) -> Iterator[tuple[SchemaNode, Any]]:
+        """The members of an object, each with every schema that it must fit."""
         patterns = node.says.get("patternProperties", {})
         other = node.tree.node(node.says.get("additionalProperties", True))
         for name, item in value.items():
@@ -215,9 +224,7 @@ class _Pieces:
             for pattern, part in patterns.items():
                 if self._judge_rule({"pattern": pattern}, "pattern", pattern, name):
                     parts.append(node.tree.node(part))
-            if not all(self.fits(part, item) for part in parts or [other]):
-                return False
-        return True
+            yield from ((part, item) for part in parts or [other])
 
     def _judge(self, schema: dict[str, Any], name: str, kept: Any, value: Any) -> bool:
         validator = self._part(schema, name, kept)
