@@ -66,7 +66,7 @@ def test_strangers_are_few_and_do_not_keep_others_out() -> None:
     strangers = [socket.create_connection(address, 60) for _ in range(200)]
     try:
         for number, each in enumerate(strangers):
-            each.sendall(b"x" * (number % wire.GREETING_SIZE))
+            each.sendall(b"x" * (number % wire.GREETING.size))
         connection = HostConnection("abcdefgh", address, token, 60)
         assert connection.status.workers == 0
         connection.close()

@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -77,24 +78,29 @@ def test_a_run_in_the_background_does_not(address: tuple[str, int], trail: Memor
     assert trail.get(ended.id).value == "released"
 
 
-def test_a_connection_whose_client_reads_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("requests", "size"), [(1, 50_000_000), (5_000, 10_000)], ids=["one", "pipelined"])
+def test_a_connection_whose_client_reads_nothing_is_closed(
+    requests: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.1)
     gone = threading.Event()
 
+    class Watched(ReadConnection):
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            gone.set()
+
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        await receive()
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": bytes(50_000_000), "more_body": True})
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        gone.set()
+        await send({"type": "http.response.body", "body": bytes(size)})
 
     with listen("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()) as client:
-        options = uvicorn.Config(app, log_level="error", lifespan="off", http=ReadConnection)
+        options = uvicorn.Config(app, log_level="error", lifespan="off", http=Watched)
         server = uvicorn.Server(options)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
-        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        with suppress(ConnectionError):
+            client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * requests)
         assert gone.wait(60), "its answer waits in the buffer, and nobody reads it"
         server.should_exit = True
         thread.join(60)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import threading
-from collections import OrderedDict
 from contextlib import suppress
-from selectors import EVENT_READ, DefaultSelector
-from time import monotonic
+from functools import partial
 from typing import TYPE_CHECKING
 
 from moonbox.cluster import wire
@@ -19,81 +18,63 @@ if TYPE_CHECKING:
 GREETING_SECONDS = 5.0
 MOST_STRANGERS = 64
 """Connections that have not given the token yet; of more, the oldest is closed."""
-_TICK_SECONDS = 0.1
+_AGAIN_SECONDS = 0.01
 
 
 class Entrance:
-    """Calls `admit` with each connection that gave the token, its kind and its name; and `tick` now and then."""
+    """Calls `admit` with each connection that gave the token, its kind and its name."""
 
     def __init__(
-        self,
-        listener: socket.socket,
-        token: bytes,
-        admit: Callable[[socket.socket, bytes, bytes], object],
-        tick: Callable[[], object],
+        self, listener: socket.socket, token: bytes, admit: Callable[[socket.socket, bytes, bytes], object]
     ) -> None:
         self._listener = listener
         self._token = token
-        self._admit, self._tick = admit, tick
-        self._strangers: OrderedDict[socket.socket, tuple[bytearray, float]] = OrderedDict()
-        self._selector = DefaultSelector()
+        self._admit = admit
+        self._strangers: dict[asyncio.Task[bool], None] = {}  # in the order in which they came
         listener.setblocking(False)
-        self._selector.register(listener, EVENT_READ)
-        threading.Thread(target=self._run, name="moonbox-entrance", daemon=True).start()
+        threading.Thread(target=lambda: asyncio.run(self._run()), name="moonbox-entrance", daemon=True).start()
 
-    def _run(self) -> None:
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
-            for key, _ in self._selector.select(_TICK_SECONDS):
-                if key.fileobj is self._listener:
-                    self._accept()
-                elif key.fileobj in self._strangers:  # not closed a moment ago
-                    self._read(key.fileobj)  # type: ignore[arg-type]  # sockets only
-            now = monotonic()
-            while self._strangers and next(iter(self._strangers.values()))[1] < now:
-                self._close_oldest()
-            self._tick()
-
-    def _accept(self) -> None:
-        try:
-            sock, _ = self._listener.accept()
-        except OSError:  # it went away; or no descriptors are left
-            if self._strangers:
-                self._close_oldest()
-            threading.Event().wait(_TICK_SECONDS / 10)
-            return
-        sock.setblocking(False)
-        self._strangers[sock] = bytearray(), monotonic() + GREETING_SECONDS
-        self._selector.register(sock, EVENT_READ)
-        if len(self._strangers) > MOST_STRANGERS:
-            self._close_oldest()
-
-    def _read(self, sock: socket.socket) -> None:
-        greeting = self._strangers[sock][0]
-        with suppress(BlockingIOError):
             try:
-                more = sock.recv(wire.GREETING_SIZE - len(greeting))
-            except ConnectionError:
-                more = b""
-            greeting += more
-            if len(greeting) < wire.GREETING_SIZE and more:
-                return
-            self._selector.unregister(sock)
-            del self._strangers[sock]
-            if not self._is_welcome(sock, bytes(greeting)):
-                sock.close()
+                sock, _ = await loop.sock_accept(self._listener)
+            except OSError:  # it went away; or no descriptors are left
+                self._close_oldest()
+                await asyncio.sleep(_AGAIN_SECONDS)
+                continue
+            task = loop.create_task(self._greet(sock))
+            self._strangers[task] = None
+            task.add_done_callback(partial(self._leave, sock))
+            if len(self._strangers) > MOST_STRANGERS:
+                self._close_oldest()
+            await asyncio.sleep(0)  # for those that are there
 
-    def _is_welcome(self, sock: socket.socket, greeting: bytes) -> bool:
-        token, kind, name = greeting[: wire.TOKEN_SIZE], greeting[wire.TOKEN_SIZE :][:1], greeting[-wire.NAME_SIZE :]
-        if not hmac.compare_digest(token, self._token) or kind not in (wire.CONTROL, wire.WORKER):
-            return False
-        with suppress(OSError):
-            sock.setblocking(True)
-            wire.watch(sock)
-            self._admit(sock, kind, name)
-            return True
+    async def _greet(self, sock: socket.socket) -> bool:
+        """Read a greeting; whether the connection was handed over."""
+        loop, greeting = asyncio.get_running_loop(), b""
+        with suppress(OSError):  # also where it takes too long
+            async with asyncio.timeout(GREETING_SECONDS):
+                while len(greeting) < wire.GREETING.size:
+                    more = await loop.sock_recv(sock, wire.GREETING.size - len(greeting))
+                    if not more:
+                        return False
+                    greeting += more
+            token, kind, name = wire.GREETING.unpack(greeting)
+            if hmac.compare_digest(token, self._token) and kind in (wire.CONTROL, wire.WORKER):
+                sock.setblocking(True)
+                wire.watch(sock)
+                self._admit(sock, kind, name)
+                return True
         return False
 
+    def _leave(self, sock: socket.socket, task: asyncio.Task[bool]) -> None:
+        self._strangers.pop(task, None)
+        if task.cancelled() or not task.result():
+            sock.close()
+
     def _close_oldest(self) -> None:
-        sock, _ = self._strangers.popitem(last=False)
-        self._selector.unregister(sock)
-        sock.close()
+        if self._strangers:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            oldest.cancel()

@@ -6,6 +6,7 @@ and answers go directly between the front end and the worker. When the connectio
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import socket
@@ -49,10 +50,10 @@ class NodeHost:
         self._address: tuple[str, int] = listener.getsockname()[:2]
         self._lock = threading.Lock()  # guards the three below
         self._sources: OrderedDict[bytes, ProcessSource] = OrderedDict()
-        self._arrived: dict[bytes, tuple[socket.socket, float]] = {}  # connections that no worker has yet, until when
+        self._arrived: dict[bytes, socket.socket] = {}  # connections that no worker has yet
         self._front_ends: set[_FrontEnd] = set()
         self._arrival = threading.Condition(self._lock)
-        self._entrance = Entrance(listener, self._token, self._admit, self._expire)
+        self._entrance = Entrance(listener, self._token, self._admit)
 
     def where(self) -> tuple[tuple[str, int], bytes, str]:
         """Its address, its token and its version."""
@@ -74,14 +75,15 @@ class NodeHost:
             threading.Thread(target=self._serve, args=(sock,), name="moonbox-front-end", daemon=True).start()
             return
         with self._lock:
-            self._arrived[name] = sock, monotonic() + UNCLAIMED_SECONDS
+            self._arrived[name] = sock
             self._arrival.notify_all()
+        asyncio.get_running_loop().call_later(UNCLAIMED_SECONDS, self._expire, name)
 
-    def _expire(self) -> None:
-        """Close connections that wait for their workers for too long."""
+    def _expire(self, name: bytes) -> None:
+        """Close a connection that has waited for its worker for too long."""
         with self._lock:
-            for name in [name for name, (_, until) in self._arrived.items() if until < monotonic()]:
-                self._arrived.pop(name)[0].close()
+            if (sock := self._arrived.pop(name, None)) is not None:
+                sock.close()
 
     def _serve(self, sock: socket.socket) -> None:
         front_end = _FrontEnd(self, sock)
@@ -115,7 +117,7 @@ class NodeHost:
             while name not in self._arrived:
                 if not self._arrival.wait(deadline - monotonic()):
                     raise WorkerError("the connection for the worker did not arrive")
-            return self._arrived.pop(name)[0]
+            return self._arrived.pop(name)
 
 
 class _FrontEnd:

@@ -19,7 +19,8 @@ TOKEN_SIZE = 32
 NAME_SIZE = 16
 CONTROL, WORKER = b"C", b"W"
 """Kinds of connections: one for orders (or for heartbeats), and one for each worker."""
-GREETING_SIZE = TOKEN_SIZE + 1 + NAME_SIZE
+GREETING = struct.Struct(f"{TOKEN_SIZE}sc{NAME_SIZE}s")
+"""The token, the kind and the name of a connection."""
 LONGEST_ORDER = 1 << 26
 """Bytes of an order; the configuration of workers names every tool."""
 LONGEST_ANSWER = 1 << 16

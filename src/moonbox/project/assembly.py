@@ -147,17 +147,14 @@ def assemble(
         sandbox = closing.enter_context(_open_sandbox(config, tools, sink, hooks))
         knowledge, scripts = _add_own_tools(config, sandbox, sink, closing)
         servers = sections.used_servers(servers, sources, sandbox.toolbox)
-        upstreams = _add_upstreams(config, sandbox.toolbox, servers, secrets, closing)
-        if upstreams is not None:
-            _define_reading(sandbox, upstreams, servers)
+        upstreams = _add_upstreams(config, sandbox, servers, secrets, closing)
         mode = closing.enter_context(_open_mode(config, sandbox, settings, servers))
         trail = trail_sink if hasattr(trail_sink, "get") and hasattr(trail_sink, "list") else None
         shared = None if sink is None else SharedSink(sink)
 
         def sandbox_in(language: str) -> Sandbox:
             other = _open_sandbox(config, sandbox.toolbox, shared, hooks, language=language)
-            if upstreams is not None:
-                _define_reading(other, upstreams, servers)
+            _define_reading(other, upstreams, servers)
             return other
 
         return Assembly(config, sandbox, mode, upstreams, scripts, knowledge, trail, sandbox_in, closing.pop_all())
@@ -181,9 +178,8 @@ def add_project_tools(
     _, scripts = _add_own_tools(config, sandbox, sink, closing)
     _report_broken(scripts, sources)
     servers = sections.used_servers(sections.read_servers(config), sources, sandbox.toolbox)
-    upstreams = _add_upstreams(config, sandbox.toolbox, servers, config.secrets, closing)
+    upstreams = _add_upstreams(config, sandbox, servers, config.secrets, closing)
     if upstreams is not None:
-        _define_reading(sandbox, upstreams, servers)
         upstreams.start()
         upstreams.wait(wait)
 
@@ -330,7 +326,7 @@ def _context_function(tool: Tool) -> Callable[..., Any]:
 
 def _add_upstreams(
     config: Config,
-    toolbox: Toolbox,
+    sandbox: Sandbox,
     servers: list[ServerSettings],
     secrets: Mapping[str, str],
     closing: contextlib.ExitStack,
@@ -345,12 +341,15 @@ def _add_upstreams(
     upstreams = Upstreams(servers, cache=cache, logins=LoginStore(), secrets=secrets)
     closing.callback(upstreams.close)
     with sections.in_section(config, "mcp.servers"):
-        toolbox.follow(upstreams.toolbox)
+        sandbox.toolbox.follow(upstreams.toolbox)
+    _define_reading(sandbox, upstreams, servers)
     return upstreams
 
 
-def _define_reading(sandbox: Sandbox, upstreams: Upstreams, servers: list[ServerSettings]) -> None:
+def _define_reading(sandbox: Sandbox, upstreams: Upstreams | None, servers: list[ServerSettings]) -> None:
     """`mcp.read` and `mcp.prompt`, for the servers that grant them to scripts."""
+    if upstreams is None:
+        return
     from moonbox.mcp.upstreams import tools as reading
 
     if any("resources" in server.scripts for server in servers):
