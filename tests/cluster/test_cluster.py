@@ -363,3 +363,4 @@ def test_the_loss_of_the_head_leaves_the_front_end_and_its_links(cluster: LocalC
             assert other.run("return 1 + 1").value == 2
         error = box.run("tools.where{text = 'a'}").error
         assert error is not None and "the cluster cannot be reached now: " in error.message
+        assert (error.code, error.retryable) == ("unavailable", True), "the call was not made"

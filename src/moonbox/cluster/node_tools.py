@@ -49,7 +49,8 @@ def call_on_node(
     try:
         outcome: ToolOutcome = cluster.ray.request(call, ToolOutcome)
     except RayLost as problem:
-        raise ToolError(str(problem), code="unavailable" if repeatable else "in_doubt", retryable=repeatable) from None
+        again = repeatable or not problem.sent
+        raise ToolError(str(problem), code="unavailable" if again else "in_doubt", retryable=again) from None
     except RequestFailed as problem:
         code = "unavailable" if repeatable else "in_doubt"
         message = f"the node that ran {tool.path} is gone, or the tool cannot be imported there"
