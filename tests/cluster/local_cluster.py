@@ -31,6 +31,7 @@ class LocalCluster:
         os.environ |= {
             "RAY_TMPDIR": folder,
             "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_AUTH_MODE": "disabled",  # also where a user has a token for clusters
             "PYTHONPATH": str(Path(__file__).parents[2]),  # nodes find what the tests import
         }
         from ray.cluster_utils import Cluster
