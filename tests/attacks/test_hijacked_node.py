@@ -127,7 +127,7 @@ class FakeHost:
     def _beat(self, sock: socket.socket) -> None:
         try:
             with sock:
-                wire.exactly(sock, wire.GREETING_SIZE)
+                wire.exactly(sock, wire.GREETING.size)
                 while True:
                     wire.receive(sock, wire.Order, wire.LONGEST_ORDER)
                     wire.send(sock, HONEST[0][1])
@@ -137,7 +137,7 @@ class FakeHost:
     def _lie(self, sock: socket.socket) -> None:
         try:
             with sock:
-                wire.exactly(sock, wire.GREETING_SIZE)
+                wire.exactly(sock, wire.GREETING.size)
                 wire.receive(sock, wire.Order, wire.LONGEST_ORDER)
                 sock.sendall(self._answer)
                 sock.recv(1)  # until the front end hangs up
