@@ -1,4 +1,8 @@
-"""One connection to a server: the SDK's client session, its tools, and a test of what the server can do."""
+"""One connection to a server: the SDK's client session, its tools, and a test of what the server can do.
+
+The SDK's Client is not used: it cannot try the earlier protocol first, it has no tasks, and it validates results on the
+event loop of all servers.
+"""
 
 from __future__ import annotations
 
