@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is no
 
 
 @contextlib.contextmanager
-def made(folder: Path, visitor: Visitor) -> Iterator[tuple[subprocess.Popen[str], Page]]:
+def made(folder: Path, visitor: Visitor, **environment: str) -> Iterator[tuple[subprocess.Popen[str], Page]]:
     """What `make console` starts, and the page that it opens."""
     told = subprocess.run(
         ["make", "--no-print-directory", "-n", "-o", ".venv/core", "console", "CONSOLE=--no-browser --port 0"],
@@ -45,7 +45,7 @@ def made(folder: Path, visitor: Visitor) -> Iterator[tuple[subprocess.Popen[str]
     _, command, *arguments = shlex.split(told.stdout.replace("\\\n", " ").splitlines()[-1])
     arguments = [str(ROOT / each) if each.startswith("examples/") else each for each in arguments]
     (folder / ".venv").mkdir()  # where its journal is
-    with started(folder, command, *arguments) as (process, address):
+    with started(folder, command, *arguments, env=environment) as (process, address):
         visitor.home = address.partition("/console/")[0]
         visitor.page.goto(address)
         yield process, visitor.page
@@ -81,6 +81,16 @@ def test_run_answer_change_and_stop(visitor: Visitor, tmp_path: Path) -> None:
         expect(page.locator("#status.bad")).to_contain_text("4 calls")
         expect(page.locator(".tl-row")).to_have_count(4)
         expect(page.locator("#playground")).to_have_attribute("data-state", "idle")
+        interrupt(process, visitor)
+
+
+def test_it_can_show_mcp_servers(visitor: Visitor, tmp_path: Path) -> None:
+    """The environment that it makes for itself has the package for them."""
+    assert "\nmcp==" in (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    (tmp_path / "moonbox.toml").write_text('[mcp.servers.files]\ncommand = "no-such-program"\n')
+    with made(tmp_path, visitor, MOONBOX_TRUST="1") as (process, page):
+        page.get_by_role("link", name="MCP").click()
+        expect(page.locator(".server")).to_contain_text("there is no program 'no-such-program'")
         interrupt(process, visitor)
 
 

@@ -6,17 +6,22 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 from playwright.sync_api import expect
 
 from moonbox import Sandbox
+from moonbox.audit.sinks import MemorySink
+from moonbox.durable.records import Begin, CallsAsked
 
-from .serving import running_console
+from .conftest import visiting
+from .serving import TOOLS, running_console
 from .test_access import client, page_key, signed_in
 from .test_approvals import Started
 from .test_attacks import EVERYTHING, intact, lua_string
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from playwright.sync_api import Page
 
@@ -128,6 +133,31 @@ def test_what_scripts_hold_stays_text(visitor: Visitor, console: Console) -> Non
     page = visitor.enter(console, f"runs/{recorded(console, source)}?at=1")
     expect(page.locator("#moment")).to_contain_text("At call 1: look_up")
     intact(page)
+
+
+def test_the_call_at_which_a_record_ends_says_so(visitor: Visitor, tmp_path: Path) -> None:
+    """A run that a crash cut off while it called, and one of another version, in which scripts had a further global."""
+    trail, journal = MemorySink(), tmp_path / "journal.db"
+    with Sandbox(TOOLS, audit=trail, journal=journal, globals={"key": "a"}) as box:
+        changed = box.run("tools.look_up{key = 'b'} return tools.look_up{key = key}")
+        run = box.run("tools.look_up{key = 'b'} return tools.look_up{key = 'c'}")
+        records = [record for event in box.journal.read(run.repl) for record in event]
+        asked = [place for place, record in enumerate(records) if isinstance(record, CallsAsked)]
+        cut = [replace(each, run="cut") if isinstance(each, Begin) else each for each in records[: asked[1] + 1]]
+        box.journal.append(box.journal.create("cutoff", "lua", {}), 0, "cut", cut)
+    trail.write(replace(run, id="cut"))
+    with visiting(visitor, "runs/cut?at=2", TOOLS, trail=trail, journal=journal) as (console, page):
+        moment = page.get_by_role("region", name="At this call")
+        expect(moment).to_contain_text("The record has no answer to this call.")
+        page.get_by_text("Change this answer and go on from here").click()
+        fork(page, "value", '"K1"', "Go on, dry")
+        expect(page.locator(".fork")).to_contain_text("valueK1")
+        visitor.allowed = ("status of 409",)
+        page.goto(console.address(f"runs/{changed.id}?at=2"))
+        expect(moment).to_contain_text("it can be followed up to call 1 of 2")
+        page.keyboard.press("p")
+        expect(moment).to_contain_text("At call 1: look_up")
+        expect(moment).to_contain_text("Locals")
 
 
 def test_what_is_not_recorded_says_so(console: Console) -> None:

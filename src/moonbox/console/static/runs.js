@@ -41,7 +41,7 @@ function row(run) {
     "tr",
     { "data-run": run.id, "data-state": run.state },
     h("td", {}, h("input", { type: "checkbox", name: "compare", value: run.id, "aria-label": `Compare ${run.title || run.id}` })),
-    h("td", {}, run.waits ? h("a", { class: "state ask-state", href: "/console/approvals" }, "waits for you") : h("span", { class: `state ${{ ok: "good", running: "warn" }[run.state] ?? "bad"}` }, run.kind ? failed(run) : run.state)),
+    h("td", {}, run.waits ? h("a", { class: "state warn", href: "/console/approvals" }, "waits for you") : h("span", { class: `state ${{ ok: "good", running: "warn" }[run.state] ?? "bad"}` }, run.kind ? failed(run) : run.state)),
     h("td", { class: "title" }, h("a", { href: address }, run.title || "(empty script)")),
     h("td", { class: "right" }, h("span", { "data-noun": run.calls === 1 ? "call" : "calls" }, count(run.calls)), wrong),
     h("td", { class: "right" }, run.state === "running" ? "" : seconds(run.wall)),
