@@ -254,7 +254,9 @@ def test_the_check_marks_mistakes_while_one_types(page: Page) -> None:
     page.get_by_role("button", name="change it to").first.click()
     expect(page.locator("#editor textarea")).to_have_value("local a = 1\nreturn tools.list_orders{} ")
     write(page, "return tools.list_orders{customer = 5}")
-    lines = page.locator("#problems .finding .message").inner_text().splitlines()
+    message = page.locator("#problems .finding .message")
+    expect(message).to_contain_text("got 5 (integer)")
+    lines = message.inner_text().splitlines()
     assert lines[:2] == ["invalid arguments for list_orders:", "- customer: expected string, got 5 (integer)"]
     page.locator("#editor textarea").fill("local a = 1\nlocal b = = 2\nreturn a")
     expect(page.locator("#problems .finding")).to_contain_text("unexpected symbol near '='")
@@ -437,6 +439,20 @@ def test_a_tab_goes_on_after_a_restart(visitor: Visitor, tmp_path: Path) -> None
         run(page, "return 'again'")
         expect(page.locator("#values")).to_contain_text("again")
         visitor.leave()
+
+
+def test_a_server_that_hangs_is_told(visitor: Visitor) -> None:
+    visitor.allowed = ("Failed to load resource", "ERR_")
+    with running_console() as console:
+        page = visitor.enter(console)
+        write(page, "return tools.refund{order_id = 1, amount = 1}")
+        page.click("#run")
+        expect(page.locator("#questions .question")).to_be_visible()
+        held = hold(page, "**/approvals", "GET")  # it takes the request, and does not answer
+    expect(page.locator("#banner")).to_contain_text("The server does not answer.")
+    expect(page.locator("#status")).to_have_text("no connection: whether the run goes on is not known")
+    assert held
+    visitor.leave()
 
 
 def test_globals_limits_languages_and_what_the_model_sees(page: Page) -> None:

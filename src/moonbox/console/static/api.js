@@ -19,7 +19,8 @@ async function renewKey(used) {
   return pageKey !== used;
 }
 
-export async function request(method, path, body) {
+/** The answer to a request; `signal` gives it up. */
+export async function request(method, path, body, signal = null) {
   const used = pageKey;
   const headers = { Accept: "application/json", "X-Moonbox-Key": used };
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -30,6 +31,7 @@ export async function request(method, path, body) {
       headers,
       credentials: "same-origin",
       redirect: "error",
+      signal,
       body: body === undefined ? undefined : stringify(body),
     });
   } catch {

@@ -1,9 +1,10 @@
 // Live events. One tab of the browser listens to the server and tells the others: browsers allow few connections.
 
-import { get } from "./api.js";
+import { request } from "./api.js";
 import { parse } from "./json.js";
 
 const RETRY = 2000;
+const PATIENCE = 10_000; // a server that is hanging takes the connection and does not answer
 const GATHER = 50;
 const MOST_SESSIONS = 64;
 const NAMES = ["run", "approval", "answered", "resync", "started", "output", "progress", "call", "pause", "done", "lost"];
@@ -145,7 +146,7 @@ export class Live {
     if (!this.leads) return this.channel.postMessage({ reach: true });
     this.close();
     this.reaching = true;
-    const found = await get("/approvals").then(() => "live", ({ status }) => (status === 401 ? "signed-out" : "offline"));
+    const found = await request("GET", "/approvals", undefined, AbortSignal.timeout(PATIENCE)).then(() => "live", ({ status }) => (status === 401 ? "signed-out" : "offline"));
     this.reaching = false;
     if (this.source || !this.leads) return;
     if (found !== "live") this.tell({ state: found });

@@ -320,8 +320,9 @@ function waitedFor(calls) {
 
 /** Without a connection nobody knows whether the run goes on. */
 function connected(yes) {
-  if (state === "idle" || yes === isConnected) return;
+  if (yes === isConnected) return;
   isConnected = yes;
+  if (state === "idle") return;
   if (yes) say(state === "paused" ? "paused" : "running…");
   else say("no connection: whether the run goes on is not known", "bad");
 }
@@ -431,13 +432,13 @@ function ask(question) {
   if (!session || question.session !== session) return false;
   questions.add(question);
   timeline.asking.add(question.index);
-  say("waiting for your approval");
+  if (isConnected) say("waiting for your approval");
   return true;
 }
 
 function settled({ id }) {
   questions.remove(id);
-  if (state === "running" && !$("#questions .question")) say("running…");
+  if (isConnected && state === "running" && !$("#questions .question")) say("running…");
 }
 
 // The check, as one types
