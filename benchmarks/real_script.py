@@ -25,6 +25,7 @@ import pydantic_monty as monty
 
 from moonbox import Sandbox, tool
 from moonbox.runs.blocking import BlockingDriver
+from moonbox.runs.execution import Execution
 from moonbox.runs.runner import Runner
 from moonbox.runs.script_check import ScriptCheck
 
@@ -159,10 +160,10 @@ def together(works: Sequence[Callable[[], object]], count: int) -> float:
 STAGES = {
     "check": (ScriptCheck, "admit"),
     "worker, calls, hand-overs": (BlockingDriver, "run"),
-    "record": (Runner, "finish"),
+    "record": (Execution, "finish"),
     "all": (Runner, "run"),
 }
-"""The parts of a run, and what takes each."""
+"""The parts of a run, and what takes each. Where runs follow one another, the second has the record too."""
 
 
 @contextmanager
