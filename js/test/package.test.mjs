@@ -362,3 +362,9 @@ test("failures have the codes of the Python package", () => {
     }
   });
 });
+
+test("a platform without Workers is told so", async () => {
+  assert.equal(globalThis.Worker, undefined); // the browsers' entry finds none in Node
+  const browser = await import("../dist/browser.js");
+  await assert.rejects(browser.run("return 1"), { name: "WorkerError", message: /has no Workers.*Cloudflare/ });
+});
