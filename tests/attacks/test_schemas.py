@@ -74,6 +74,15 @@ def mesh(size: int, keyword: str, *inside: str) -> dict[str, Any]:
     return {"$ref": "#/$defs/d0", "$defs": parts}
 
 
+def ring(width: int, keyword: str, *inside: str) -> dict[str, Any]:
+    """Two definitions that refer to each other many times: compiling them takes a validator seconds, or has no end."""
+    many = [{"$ref": "#/$defs/b"}] * width
+    part: Any = {keyword: many}
+    for step in inside:
+        part = {step: part}
+    return {**part, "$defs": {"b": {"allOf": [{"$ref": "#/$defs/c"}] * width}, "c": {"$ref": "#/$defs/b"}}}
+
+
 NAMES = [f"{number:06}" for number in range(5_000)]
 ROWS = [[number, str(number)] for number in range(300)]
 HUB: dict[str, Any] = {"$defs": {"x": {"properties": {name: {} for name in NAMES[:2_000]}}}}
@@ -110,6 +119,7 @@ KNOWN: list[tuple[dict[str, Any], Any]] = [
     ({"not": chain(19, "allOf", {"type": "integer"})} | {"$defs": chain(19, "allOf", {})["$defs"]}, 1),
     *((mesh(9, keyword), 1) for keyword in UNIONS),
     *((mesh(9, keyword, "items"), [[[[[1] * 3] * 3] * 3] * 3] * 3) for keyword in UNIONS),
+    *((ring(24, keyword, *inside), [[1]]) for keyword in UNIONS for inside in ((), ("items",))),
     ({"allOf": [{"items": {"$ref": "#"}}] * 300 + [{"maximum": 9}] * 300}, [1] * 1_000),
     ({"allOf": [{"items": {"$ref": "#/$defs/a"}}] * 90, "$defs": {"a": {"items": {"$ref": "#"}}}}, ROWS),
     ({"pattern": "[" * 60_000}, "a"),
