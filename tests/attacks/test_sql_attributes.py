@@ -1,4 +1,7 @@
-"""Functions of PostgreSQL that a query calls by a dot, `a.f` for `f(a)`, as a superuser and as an ordinary role."""
+"""Functions of PostgreSQL that a query must not call, as a superuser and as an ordinary role.
+
+By a dot, `a.f` for `f(a)`, or because a function of the database's owner has a name that is harmless elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +40,15 @@ FORMS = [
     "VALUES ((SELECT f.{} FROM unnest(ARRAY['x']) AS f))",
     "SELECT (CAST(NULL AS things)).{}",
 ]
+OWNED = ["search", "total", "shuffle", "Lower", "encrypt", "to_file"]
+"""Names that the parser or our list knows, and that no function of PostgreSQL has."""
+CALLS = [
+    "SELECT {}('x', 'y')",
+    "SELECT 1 FROM things WHERE length({}('x', 'y')) > {}('a', 'b')::int",
+    "SELECT * FROM {}('x', 'y')",
+    "SELECT count(*) FROM things ORDER BY max({} /* */ ('x', 'y'))",
+    "WITH a AS (SELECT {}('x', 'y') AS v) SELECT v FROM a",
+]
 NAMES = ["pg_read_file", "PG_LS_DIR", "pg_terminate_backend", "lo_import", "current_setting", "pg_sleep", "danger"]
 
 
@@ -50,6 +62,11 @@ def address(request: pytest.FixtureRequest, postgres: str) -> str:
             "CREATE OR REPLACE FUNCTION danger(text) RETURNS text LANGUAGE plpgsql AS "
             "'BEGIN RAISE EXCEPTION ''danger was called''; END'"
         )
+        for name in OWNED:
+            db.execute(
+                f'CREATE OR REPLACE FUNCTION "{name}"(text, text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS '
+                "'BEGIN RAISE EXCEPTION ''danger was called''; END'"
+            )
         if request.param == "ordinary":
             db.execute("DROP OWNED BY reader") if _has_reader(db) else db.execute("CREATE ROLE reader LOGIN")
             db.execute("GRANT SELECT ON things TO reader")
@@ -75,6 +92,22 @@ def test_a_dot_calls_no_function(box: Sandbox, form: str) -> None:
         assert run.error.code == "invalid"
         if name.islower() or '"' not in form:
             assert run.error.message == f"the name '{name.lower()}' {REFUSED}"
+
+
+@pytest.mark.parametrize("form", CALLS)
+@pytest.mark.parametrize("name", OWNED)
+def test_a_function_of_the_owner_is_not_called_for_its_name(box: Sandbox, name: str, form: str) -> None:
+    for written in (f'"{name}"', name) if name.islower() else (f'"{name}"',):
+        run = box.run("return tools.query(sql)", inputs={"sql": form.replace("{}", written)})
+        assert run.error is not None
+        assert (run.error.code, "danger" in run.error.message) == ("invalid", False), run.error
+
+
+def test_a_function_of_the_owner_that_the_settings_name_is_called(address: str) -> None:
+    with Sandbox(Toolbox.from_sql(address, functions=["search"])) as box:
+        run = box.run("return tools.query[[SELECT search('x', 'y') AS v]]")
+        assert run.error is not None and "danger was called" in run.error.message
+        assert box.run("return tools.query[[SELECT s.v FROM (SELECT 1) AS search(v), (SELECT 2) AS s(v)]]").ok
 
 
 def test_every_function_of_one_argument(box: Sandbox, postgres: str) -> None:

@@ -21,7 +21,6 @@ import sys
 import tempfile
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from moonbox import Sandbox, Toolbox
@@ -94,13 +93,16 @@ class Watchdog:
         return _peak() - self._start
 
     def _watch(self) -> None:
-        last, spent, waited = time.monotonic(), time.process_time(), _waited()
+        waits = _Waits()
+        before, last, spent = waits.seconds(), time.monotonic(), time.process_time()
         while not self._ended.wait(0.005):
-            now, used, idle = time.monotonic(), time.process_time(), _waited()
+            beginning, now, used = waits.seconds(), time.monotonic(), time.process_time()
             # On a busy machine nobody runs for a while, or this thread does not: what counts is time in which this
-            # process computed, and in which this thread waited for Python's lock and not for a processor.
-            self.longest = max(self.longest, min(now - last - (idle - waited), used - spent) - 0.005)
-            last, spent, waited = now, used, idle
+            # process computed, and in which this thread waited for Python's lock and not for a processor. It may also
+            # wait for one between two of these measurements, so that what it waited is measured around both ends.
+            waited = waits.seconds() - before
+            self.longest = max(self.longest, min(now - last - waited, used - spent) - 0.005)
+            before, last, spent = beginning, now, used
 
     def _collected(self, phase: str, _: dict[str, int]) -> None:
         if phase == "start":
@@ -223,18 +225,23 @@ def _repeated(text: str, pick: random.Random, most: int) -> str:
     return (text * min(pick.choice((1, 1, 1, 50, 2000)), most // max(1, len(text)) + 1))[:most]
 
 
-def _waited() -> float:
-    """Seconds for which this thread could have run and had no processor, and those that a virtual machine's host took.
+class _Waits:
+    """How long the thread that made it could have run and had no processor, where the kernel says so.
 
-    0 where the kernel does not say.
+    To ask costs two system calls: with each of them the thread gives Python's lock away, and waits for it again.
     """
-    try:
-        of_thread = int(Path("/proc/thread-self/schedstat").read_bytes().split()[1]) / 1e9
-        with Path("/proc/stat").open("rb") as file:
-            stolen = int(file.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
-    except OSError:
-        return 0.0
-    return of_thread + stolen
+
+    def __init__(self) -> None:
+        self._files: list[int] = []
+        with contextlib.suppress(OSError):
+            self._files = [os.open(f"/proc/{name}", os.O_RDONLY) for name in ("thread-self/schedstat", "stat")]
+
+    def seconds(self) -> float:
+        """Also those that a virtual machine's host took."""
+        if not self._files:
+            return 0.0
+        of_thread, of_machine = (os.pread(file, 200, 0) for file in self._files)
+        return int(of_thread.split()[1]) / 1e9 + int(of_machine.split()[8]) / os.sysconf("SC_CLK_TCK")
 
 
 def _peak() -> int:

@@ -149,6 +149,10 @@ FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace JOIN pg_attri
 WHERE relkind IN ('r', 'v', 'm', 'f', 'p') AND attnum > 0 AND NOT attisdropped AND nspname <> 'information_schema'
 AND nspname NOT LIKE 'pg\\_%' AND has_column_privilege(attrelid, attnum, 'SELECT') ORDER BY 1, attnum LIMIT 5000"""
 _POSTGRES_CALLABLES = "SELECT proname::text FROM pg_proc UNION SELECT typname::text FROM pg_type"
+_POSTGRES_OWNED = """SELECT proname::text FROM pg_proc JOIN pg_namespace ON pg_namespace.oid = pronamespace
+WHERE nspname NOT IN ('pg_catalog', 'information_schema') AND NOT EXISTS (
+SELECT 1 FROM pg_depend WHERE classid = 'pg_proc'::regclass AND objid = pg_proc.oid AND deptype = 'e')
+EXCEPT SELECT proname::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace"""
 _POSTGRES_TABLE = """SELECT attname::text FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
 JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE attnum > 0 AND NOT attisdropped AND relname = $1
 AND CASE $2 WHEN '' THEN pg_table_is_visible(pg_class.oid) ELSE nspname = $2 END"""
@@ -272,17 +276,23 @@ class _Postgres:
             raise ToolError(f"{problem}"[:_LONGEST_WORDS], code=FAILED) from None
         _ = self.connection.info.timezone  # whose file is out of reach later
         _adapt(self.connection)
-        self._callables = frozenset(name for (name,) in self.connection.execute(_POSTGRES_CALLABLES))
+        self._callables, self._owned = (
+            frozenset(name for (name,) in self.connection.execute(names))
+            for names in (_POSTGRES_CALLABLES, _POSTGRES_OWNED)
+        )
 
     @staticmethod
     def load() -> None:
         importlib.import_module("encodings.idna")  # for names of hosts
         importlib.import_module("psycopg.types.json")
 
-        from moonbox.sources.attributes import check_attributes  # noqa: F401
+        from moonbox.sources.calls import check_calls  # noqa: F401
 
     def callables(self) -> frozenset[str]:
         return self._callables
+
+    def owned(self) -> frozenset[str]:
+        return self._owned
 
     def columns_of(self, schema: str, table: str) -> frozenset[str]:
         cursor = self._psycopg.RawCursor(self.connection)

@@ -17,7 +17,7 @@ from moonbox.errors import ArgumentError
 from moonbox.wording import one_line
 
 if TYPE_CHECKING:
-    from moonbox.sources.attributes import ColumnCatalog
+    from moonbox.sources.calls import ColumnCatalog
 
 CHANGES = "INSERT, UPDATE, DELETE, MERGE, CREATE, ALTER or DROP"
 _LONGEST = 100_000
@@ -59,7 +59,7 @@ def check(
     """Raises ArgumentError for every statement that is not known to be harmless, or with `write` to be a change.
 
     `allowed` are the patterns of tables that it may name, and of those that it may not. `catalog` knows a database that
-    calls functions by a dot.
+    has functions of its owner, and calls functions by a dot.
     """
     import sqlglot
     from sqlglot import exp
@@ -73,7 +73,8 @@ def check(
         body = sql[explain.end() :] if explain else sql
         trees = [tree for tree in sqlglot.parse(_numbered(body, dialect, params), dialect=dialect) if tree is not None]
         tree = _allowed(trees, exp, write=write)
-        known = _known() | {name.upper() for name in functions}
+        permitted = {name.upper() for name in functions}
+        known = _known() | permitted
         for node in list(tree.walk()):
             _check_node(node, exp, known, dialect, folders, write)
         if any(allowed):
@@ -82,9 +83,9 @@ def check(
         values = _values(tree, exp, params, dialect)
         text = tree.sql(dialect=dialect, comments=False, unsupported_level=ErrorLevel.RAISE)
         if catalog is not None:
-            from moonbox.sources.attributes import check_attributes
+            from moonbox.sources.calls import check_calls
 
-            check_attributes(tree, text, catalog)
+            check_calls(tree, text, catalog, permitted)
     except (SqlglotError, RecursionError) as problem:
         words = re.sub(r"\x1b\[\d*m", "", str(problem))
         raise ArgumentError(f"the statement cannot be read as {dialect}: {one_line(words, 300)}") from None

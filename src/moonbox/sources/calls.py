@@ -1,13 +1,16 @@
-"""Names after a dot in statements for PostgreSQL: each one that could call a function must be a column.
+"""What only PostgreSQL takes for a call: names after a dot, and names that are known elsewhere as harmless functions.
 
 PostgreSQL takes `a.f`, where `a` has no column `f`, as a call `f(a)`. So a name that a function or a type has, too, is
 refused unless all relations that have the name before the dot are known to have that column.
+
+The parser knows the functions of many databases. One that PostgreSQL does not have may be one of the database's owner,
+and do anything.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -20,6 +23,8 @@ from moonbox.wording import one_line
 
 _DEEPEST = 20
 _LONGEST_NAME = 63  # bytes; the rest of a name is cut off
+_BEFORE_A_NAME = frozenset({"AS", "WITH", "RECURSIVE", "INTO"})
+"""Words after which a name is that of a relation, and what is in parentheses behind it are its columns."""
 _OF_CHANGES = frozenset({"excluded", "old", "new"})
 
 
@@ -29,13 +34,25 @@ class ColumnCatalog(Protocol):
     def callables(self) -> frozenset[str]:
         """The names of all functions and types."""
 
+    def owned(self) -> frozenset[str]:
+        """The names of functions that the database's owner has made, and that no function of PostgreSQL has."""
+
     def columns_of(self, schema: str, table: str) -> frozenset[str]:
         """The columns of a table; of the one that the search path finds where the schema is empty."""
 
 
-def check_attributes(tree: Any, text: str, catalog: ColumnCatalog) -> None:
-    """Raise ArgumentError where the text, which the parser wrote from the tree, may call a function by a dot."""
-    dotted = _dotted(text)
+def check_calls(tree: Any, text: str, catalog: ColumnCatalog, allowed: Collection[str]) -> None:
+    """Raise ArgumentError where the text, which the parser wrote from the tree, may call a function that is unknown.
+
+    `allowed` are names of functions of the owner that may be called, in capitals.
+    """
+    tokens = Postgres().tokenize(text)
+    for before, token, following in zip([None, *tokens], tokens, tokens[1:], strict=False):
+        if following.token_type == TokenType.L_PAREN and not (before and before.text.upper() in _BEFORE_A_NAME):
+            name = _of_token(token)
+            if name in catalog.owned() and name.upper() not in allowed:
+                raise ArgumentError(f"the function {one_line(name, 80)} is not allowed")
+    dotted = Counter(_of_token(name) for dot, name in pairwise(tokens) if dot.token_type == TokenType.DOT)
     if not dotted.keys() & (callables := catalog.callables()):
         return
     known = _Relations(tree, catalog)
@@ -56,15 +73,8 @@ def check_attributes(tree: Any, text: str, catalog: ColumnCatalog) -> None:
             raise ArgumentError(f"the name '{one_line(name, 80)}' after a dot {words}")
 
 
-def _dotted(text: str) -> Counter[str]:
-    """How often each name stands after a dot."""
-    tokens = Postgres().tokenize(text)
-    found: Counter[str] = Counter()
-    for token, following in pairwise(tokens):
-        if token.token_type == TokenType.DOT:
-            is_quoted = following.token_type == TokenType.IDENTIFIER
-            found[_cut(following.text if is_quoted else following.text.lower())] += 1
-    return found
+def _of_token(token: Any) -> str:
+    return _cut(token.text if token.token_type == TokenType.IDENTIFIER else token.text.lower())
 
 
 def _name(node: Any) -> str:
