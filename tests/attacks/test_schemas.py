@@ -123,6 +123,10 @@ KNOWN: list[tuple[dict[str, Any], Any]] = [
     ({"allOf": [{"items": {"$ref": "#"}}] * 300 + [{"maximum": 9}] * 300}, [1] * 1_000),
     ({"allOf": [{"items": {"$ref": "#/$defs/a"}}] * 90, "$defs": {"a": {"items": {"$ref": "#"}}}}, ROWS),
     ({"pattern": "[" * 60_000}, "a"),
+    *(({"pattern": atom * 1_000}, "a" * 50) for atom in ("\\s", "\\S", "\\d", "a\\W", "(?:\\w)", "\\cA" * 9)),
+    *(({"pattern": f"(?i){atom * 1_000}"}, "a" * 50) for atom in ("[à-\uffff]", "[^à]", "[\\u0000-\\uffff]")),
+    ({"patternProperties": {f"{name}\\s{name}\\d" * 20: {} for name in NAMES[:50]}}, {"a": 1}),
+    ({"pattern": "\\cA\\d\\w" * 30 + "q" * 60_000}, "a"),
     ({"pattern": "\\p{" * 15_000}, "a"),
     ({"default": [1] * 9_000, "items": {"anyOf": [{"anyOf": [{"maximum": 0}] * 90}] * 90}}, [1]),
     ({"type": "object", "required": NAMES}, {}),
@@ -188,7 +192,7 @@ def schema_of(chance: random.Random) -> dict[str, Any]:
             case "properties" | "patternProperties" | "dependentSchemas" as keyword:
                 return {keyword: dict.fromkeys(("a", "b", "^", "[ab]?")[: often + 1], inner)}
             case "rule":
-                return chance.choice(RULES)
+                return chance.choice((*RULES, {"pattern": pattern_of(chance)}))
             case "if":
                 return {"if": inner, "then": ref(), "else": ref()}
             case keyword:
@@ -196,6 +200,12 @@ def schema_of(chance: random.Random) -> dict[str, Any]:
 
     definitions = {f"d{at}": {"$anchor": f"a{at}", **part()} for at in range(count)}
     return {"$ref": "#/$defs/d0", "$defs": definitions}
+
+
+def pattern_of(chance: random.Random) -> str:
+    """Pieces of patterns, some of them many times."""
+    made = "".join(chance.choices(PIECES, k=chance.choice((1, 2, 5, 20))))
+    return made * min(chance.choice((1, 1, 20, 300, 3_000)), 1 + 20_000 // len(made))
 
 
 def loops_of(chance: random.Random) -> dict[str, Any]:
@@ -218,6 +228,29 @@ def loops_of(chance: random.Random) -> dict[str, Any]:
     return {"$ref": "#/$defs/d0", "$defs": {f"d{at}": part() for at in range(count)}}
 
 
+PIECES = (
+    *("\\s", "\\d", "\\w", "\\W", "\\b", "\\cA", "\\p{L}", "\\P{Lu}", "\\u00e9", "\\1", ".", "a", "é", "|", "^", "$"),
+    *(
+        "(",
+        ")",
+        "(?:",
+        "(?=",
+        "(?!",
+        "(?<=",
+        "(?>",
+        "(?<n>",
+        "(?i)",
+        "(?s)",
+        "*",
+        "+?",
+        "++",
+        "?",
+        "{2}",
+        "{1,9}",
+        "{99}",
+    ),
+    *("[a-z]", "[^à-ü]", "[\\w-]", "[^\\s]", "[à-\uffff]", "[", "]", "[[:alpha:]]", "[a&&b]"),
+)
 KEYWORDS = [
     *("allOf", "anyOf", "oneOf", "not", "if", "items", "prefixItems", "contains", "properties", "patternProperties"),
     *("additionalProperties", "propertyNames", "dependentSchemas", "unevaluatedItems", "unevaluatedProperties"),

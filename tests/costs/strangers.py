@@ -62,7 +62,7 @@ _YAML = (
 )  # fmt: skip
 _DOCUMENT = (
     "# a\n", "a: b\n", "---\n", "+++\n", "=====\n", "|", ",", ";", "\t",
-    '"', "\n", "\n\n", "```\n", "[", "](", "é", "Ã©",
+    '"', "\n", "\n\n", "```\n", "User-agent: *\n", "Disallow: /", "[", "](", "é", "Ã©",
     "<p>", "<table>", "<urlset>", "<loc>",
     "<!DOCTYPE x [<!ENTITY a 'b'>]>", "&a;", "&a;" * 99, "]]>", "\xff", "\x01", "\0",
     "PK\x03\x04", "%PDF-1.7", "1 0 obj", "x" * 3000, "-" * 300, " " * 300,
@@ -188,13 +188,16 @@ def _read_schema(given: tuple[Any, Any]) -> None:
 
 def _document(pick: random.Random) -> tuple[Any, bytes]:
     text = _repeated("".join(pick.choices(_DOCUMENT, k=pick.randint(1, 40))), pick, 16 * MIB)
-    return pick.choice((*get_args(Kind), "sitemap")), text.encode("latin-1")
+    return pick.choice((*get_args(Kind), "sitemap", "robots")), text.encode("latin-1")
 
 
 def _read_document(extractor: Extractor, given: tuple[Any, bytes]) -> None:
     kind, data = given
     with contextlib.suppress(Unreadable):
-        extractor.sitemap(data) if kind == "sitemap" else extractor.extract(data, kind)
+        if kind == "robots":
+            extractor.allows(data, "http://a.example/a")
+        else:
+            extractor.sitemap(data) if kind == "sitemap" else extractor.extract(data, kind)
 
 
 def _schema(pick: random.Random) -> tuple[Any, Any]:

@@ -186,12 +186,29 @@ def test_the_host_loads_no_parser() -> None:
     program = (
         "import sys; from moonbox.knowledge.extract.extractor import Extractor; e = Extractor(); "
         "print([e.extract(b'<p>x', kind).text for kind in ('html', 'markdown', 'rst', 'csv', 'text')]); "
-        "print(e.sitemap(b'<urlset><url><loc>http://a</loc></url></urlset>')); e.close(); "
+        "print(e.sitemap(b'<urlset><url><loc>http://a</loc></url></urlset>'), e.allows(b'', 'http://a/')); e.close(); "
         "parsers = {'pypdf', 'html_to_markdown', 'csv', 'charset_normalizer', 'pyexpat', 'docx', 'openpyxl'}; "
+        "parsers.add('urllib.robotparser'); "
         "print(parsers & set(sys.modules), 'moonbox.knowledge.extract.plain' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "['x', '<p>x', '<p>x', '<p>x', '<p>x']\n(['http://a'], [])\nset() False\n"
+    assert done.stdout == "['x', '<p>x', '<p>x', '<p>x', '<p>x']\n(['http://a'], []) True\nset() False\n"
+
+
+@pytest.mark.parametrize(
+    ("robots", "allowed"),
+    [
+        (b"", True),
+        (b"User-agent: *\nDisallow: /a", False),
+        (b"\xef\xbb\xbfUser-agent: *\r\nDisallow: /b\r\n", True),
+        (b"User-agent: moonbox\nAllow: /a\n\nUser-agent: *\nDisallow: /", True),
+        (b"User-agent: *\nDisallow: /" * 20_000, False),
+        (b"User-agent: *\n" * 20_000 + b"Disallow: /x\n" * 20_000, True),
+        (b"\0\xff\n" * 100_000, True),
+    ],
+)
+def test_robots(extractor: Extractor, robots: bytes, allowed: bool) -> None:
+    assert extractor.allows(robots, "https://a.example/a/page") is allowed
 
 
 @pytest.mark.parametrize(

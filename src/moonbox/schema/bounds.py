@@ -247,8 +247,14 @@ def own_copy(name: str, what: str, schema: Any) -> dict[str, Any] | None:
 
 
 def _states(pattern: str) -> int:
-    """About how large a pattern is when its repetitions are written out, in characters."""
+    """About how large a pattern is when its repetitions are written out, in characters.
+
+    The compiler replaces shorthands one after the other, each time in the whole pattern, and folds the case of each
+    character of a range.
+    """
     sums, last = [0], 0
+    folds = 400 if _FOLDS.search(pattern) else 0
+    replaced = sum(_REPLACED.get(letter, 0) for letter in _SHORTHAND.findall(pattern))
     for found in _TOKEN.finditer(pattern):
         token = found[0]
         if token == "(":
@@ -260,10 +266,11 @@ def _states(pattern: str) -> int:
             last *= max(int(found["count"][:6]), int((found["most"] or "0")[:6])) - 1
         else:
             last = 1 + len(token) // 8 + 250 * len(re.findall(r"\\[pP]", token)) + 4 * token.startswith((".", "[^"))
+            last += 1 + folds if token.startswith("[") and not _PLAIN_CLASS.fullmatch(token) else 0
         sums[-1] += max(last, 0)
         if sums[-1] > _MOST_BUILT:
             break
-    return min(sum(sums), _MOST_BUILT + 1)
+    return min(sum(sums) + replaced * len(pattern) // 100, _MOST_BUILT + 1)
 
 
 _INSIDE = {
@@ -286,4 +293,9 @@ _TOKEN = re.compile(
     r"\\[pP](?:\{[^}]{0,60}\})?|\\.|\[\^?(?:\\.|[^\]\\]){0,300}+\]|\{(?P<count>\d+)(?:,(?P<most>\d*))?\}|.",
     re.DOTALL | re.ASCII,
 )
+_SHORTHAND = re.compile(r"\\(.)", re.DOTALL)
+_REPLACED = {"s": 100, "S": 100, "d": 15, "D": 15, "w": 15, "W": 15, "c": 1}
+"""How long the compiler takes to replace a shorthand, in hundredths of a state for each character of the pattern."""
+_FOLDS = re.compile(r"\(\?[a-zA-Z-]*i")
+_PLAIN_CLASS = re.compile(r"\[\^?[ -Z^-~]*\]")
 _NEEDS_STEPS_BACK = r"\(\?(?![:a-zA-Z-]|P?<\w+>)|\\[1-9kKG]|[*+?}]\+|\(\?>"

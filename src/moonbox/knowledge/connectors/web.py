@@ -14,7 +14,6 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urldefrag, urlsplit
-from urllib.robotparser import RobotFileParser
 
 from moonbox._version import __version__
 from moonbox.config.reader import positive, settings_model
@@ -81,7 +80,7 @@ class Web:
             pages = self._pages(partial(fetch_page, client, self.timeout, MAX_UNPACKED), extractor, skipped)
             yield Total(len(pages) + len(skipped))
             yield from skipped
-            robots = Robots(fetch) if self.robots else None
+            robots = Robots(fetch, extractor) if self.robots else None
             for url, result in _fetched(pages, known, fetch, robots, self.concurrency):
                 yield result if not isinstance(result, Response) else _scanned(url, result, extractor)
 
@@ -231,10 +230,10 @@ def _ascii(url: str) -> str:
 class Robots:
     """The rules of the hosts that a scan visits, each fetched once."""
 
-    def __init__(self, fetch: Fetch) -> None:
-        self._fetch = fetch
+    def __init__(self, fetch: Fetch, extractor: Extractor) -> None:
+        self._fetch, self._extractor = fetch, extractor
         self._lock = threading.Lock()
-        self._rules: dict[str, RobotFileParser | str] = {}
+        self._rules: dict[str, bytes | str] = {}
 
     def allow(self, url: str) -> bool:
         """Whether a page may be fetched; raises KnowledgeError when the site's rules cannot be read."""
@@ -244,19 +243,19 @@ class Robots:
             if origin not in self._rules:
                 self._rules[origin] = self._read(origin)
             rules = self._rules[origin]
-        if isinstance(rules, str):
-            raise KnowledgeError(f"cannot read robots.txt: {rules}")
-        return rules.can_fetch("moonbox", url)
+        try:
+            if isinstance(rules, bytes):
+                return not rules or self._extractor.allows(rules, url)
+        except Unreadable as error:
+            rules = str(error)
+        raise KnowledgeError(f"cannot read robots.txt: {rules}")
 
-    def _read(self, origin: str) -> RobotFileParser | str:
-        rules = RobotFileParser()
+    def _read(self, origin: str) -> bytes | str:
+        """The rules, or why there are none that can be followed."""
         try:
             response = self._fetch(origin + "/robots.txt", {})
         except (MoonboxError, OSError) as error:
             return str(error)
         if response.status >= 500:
             return f"the server responded with status {response.status}"
-        # No such file means no rules.
-        lines = response.body[:MAX_ROBOTS].decode("utf-8", "replace").splitlines() if response.status == 200 else []
-        rules.parse(lines)
-        return rules
+        return response.body[:MAX_ROBOTS] if response.status == 200 else b""  # no such file means no rules

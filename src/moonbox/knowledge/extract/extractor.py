@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -11,6 +11,7 @@ from moonbox.closing import Closing
 from moonbox.knowledge.extract.formats import Extracted, Kind, Unreadable
 from moonbox.worker.chores import ChoreFailed, Chores
 
+T = TypeVar("T")
 SECONDS = 20.0
 MAX_ANSWER = 50_000_000
 _HTML, _OFFICE = {"html_to_markdown": "html-to-markdown"}, {"docx": "python-docx", "pptx": "python-pptx"}
@@ -38,34 +39,35 @@ class Extractor(Closing):
         """The text of a file's bytes; raises Unreadable."""
         kind = "pdf" if data.startswith(b"%PDF-") else kind
         reader = "office" if kind in ("docx", "pptx", "xlsx") else kind if kind in _NEEDS else "plain"
-        try:
-            extracted = msgspec.convert(self._run(reader, kind, data, charset), Extracted)
-        except msgspec.ValidationError:
-            raise Unreadable("reading the file sent an invalid answer") from None
+        extracted = self._run(reader, Extracted, kind, data, charset)
         if extracted.error:
             raise Unreadable(extracted.error[:500], expected=extracted.expected)
         return extracted
 
     def sitemap(self, body: bytes) -> tuple[list[str], list[str]]:
         """The pages and the further sitemaps that a sitemap lists; raises Unreadable."""
-        try:
-            return msgspec.convert(self._run("plain", "sitemap", body), tuple[list[str], list[str]])
-        except msgspec.ValidationError:
-            raise Unreadable("reading the sitemap sent an invalid answer") from None
+        return self._run("plain", tuple[list[str], list[str]], "sitemap", body)
+
+    def allows(self, robots: bytes, url: str) -> bool:
+        """Whether a site's robots.txt allows moonbox a page; raises Unreadable."""
+        return self._run("robots", bool, "robots", robots, url)
 
     def close(self) -> None:
         for chores in self._chores.values():
             chores.close()
         self._chores.clear()
 
-    def _run(self, reader: str, chore: str, *arguments: Any) -> Any:
+    def _run(self, reader: str, answer: type[T], chore: str, *arguments: Any) -> T:
         if reader not in self._chores:
-            packages = _packages(reader, chore)
-            self._chores[reader] = Chores("moonbox.knowledge.extract.reader", reader, packages=packages)
+            chores = Chores("moonbox.knowledge.extract.reader", reader, packages=_packages(reader, chore))
+            self._chores.setdefault(reader, chores)
         try:
-            return self._chores[reader].run(chore, *arguments, seconds=self._seconds, answer=MAX_ANSWER)
+            found = self._chores[reader].run(chore, *arguments, seconds=self._seconds, answer=MAX_ANSWER)
+            return msgspec.convert(found, answer)
         except ChoreFailed as problem:
             raise Unreadable(f"reading the file {problem.reason}") from None
+        except msgspec.ValidationError:
+            raise Unreadable("reading the file sent an invalid answer") from None
 
 
 def _packages(reader: str, kind: str) -> tuple[str, ...]:

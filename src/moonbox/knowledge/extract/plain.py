@@ -235,6 +235,15 @@ def read_sitemap(body: bytes) -> tuple[list[str], list[str]]:
     return found["url"][:MAX_ENTRIES], found["sitemap"][:MAX_ENTRIES]
 
 
+def allows(robots: bytes, url: str) -> bool:
+    """Whether a site's robots.txt allows moonbox a page."""
+    from urllib.robotparser import RobotFileParser  # it loads much
+
+    rules = RobotFileParser()
+    rules.parse(robots.decode("utf-8", "replace").splitlines())
+    return rules.can_fetch("moonbox", url)
+
+
 def _local(tag: str) -> str:
     return tag.rpartition("}")[2]
 

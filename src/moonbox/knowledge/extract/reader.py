@@ -76,6 +76,8 @@ def load(reader: str) -> None:
     match reader:
         case "plain":
             CHORES["text"](None, ("Größe, Höhe, Übermaß und Süße. " * 9).encode("cp1252"))
+        case "robots":
+            plain.allows(b"", "")
         case "html" | "epub":
             read_html("<p>x")
         case "office":
@@ -270,4 +272,5 @@ CHORES: dict[str, Callable[..., Any]] = {
     "xlsx": _chore(read_xlsx),
     "epub": _chore(read_epub),
     "sitemap": lambda _, body: plain.read_sitemap(body),
+    "robots": lambda _, body, url: plain.allows(body, url),
 }
