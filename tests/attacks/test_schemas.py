@@ -289,6 +289,15 @@ def test_no_made_up_schema_stops_other_threads(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(times(40)))
+def test_no_made_up_pattern_stops_other_threads(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(2):
+        text = "".join(chance.choices(("a", "é", "A", "0", " ", "\n", "😀"), k=chance.choice((1, 30, 3_000))))
+        assert not stops_threads({"pattern": (pattern := pattern_of(chance))}, text)
+        assert not stops_threads({"patternProperties": {pattern: {"type": "string"}}}, {text: 1})
+
+
+@pytest.mark.parametrize("seed", range(times(40)))
 def test_no_made_up_loop_stops_other_threads(seed: int) -> None:
     chance = random.Random(seed)
     while len(json.dumps(schema := loops_of(chance))) > 64_000:
