@@ -124,6 +124,7 @@ KNOWN: list[tuple[dict[str, Any], Any]] = [
     ({"allOf": [{"items": {"$ref": "#/$defs/a"}}] * 90, "$defs": {"a": {"items": {"$ref": "#"}}}}, ROWS),
     ({"pattern": "[" * 60_000}, "a"),
     *(({"pattern": atom * 1_000}, "a" * 50) for atom in ("\\s", "\\S", "\\d", "a\\W", "(?:\\w)", "\\cA" * 9)),
+    *(({"pattern": look * 4_900}, "a" * 50) for look in ("(?=a)", "(?<=a)", "(?!b)", "(?<!b)", "(?=x)\\H\\N")),
     *(({"pattern": f"(?i){atom * 1_000}"}, "a" * 50) for atom in ("[à-\uffff]", "[^à]", "[\\u0000-\\uffff]")),
     ({"patternProperties": {f"{name}\\s{name}\\d" * 20: {} for name in NAMES[:50]}}, {"a": 1}),
     ({"pattern": "\\cA\\d\\w" * 30 + "q" * 60_000}, "a"),

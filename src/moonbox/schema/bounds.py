@@ -254,7 +254,8 @@ def _states(pattern: str) -> int:
     """
     sums, last = [0], 0
     folds = 400 if _FOLDS.search(pattern) else 0
-    replaced = sum(_REPLACED.get(letter, 0) for letter in _SHORTHAND.findall(pattern))
+    replaced: int = sum(_REPLACED.get(letter, int(letter.isalpha())) for letter in _SHORTHAND.findall(pattern))
+    replaced += len(_LOOKS_AROUND.findall(pattern))
     for found in _TOKEN.finditer(pattern):
         token = found[0]
         if token == "(":
@@ -294,8 +295,12 @@ _TOKEN = re.compile(
     re.DOTALL | re.ASCII,
 )
 _SHORTHAND = re.compile(r"\\(.)", re.DOTALL)
-_REPLACED = {"s": 100, "S": 100, "d": 15, "D": 15, "w": 15, "W": 15, "c": 1}
-"""How long the compiler takes to replace a shorthand, in hundredths of a state for each character of the pattern."""
+_REPLACED = {"s": 100, "S": 100, "d": 40, "D": 40, "w": 40, "W": 40}
+"""How long the compiler takes to replace a shorthand, in hundredths of a state for each character of the pattern.
+
+That of another letter, and a look around, take one.
+"""
+_LOOKS_AROUND = re.compile(r"\(\?(?:<?[=!]|>)")
 _FOLDS = re.compile(r"\(\?[a-zA-Z-]*i")
 _PLAIN_CLASS = re.compile(r"\[\^?[ -Z^-~]*\]")
 _NEEDS_STEPS_BACK = r"\(\?(?![:a-zA-Z-]|P?<\w+>)|\\[1-9kKG]|[*+?}]\+|\(\?>"
