@@ -267,6 +267,7 @@ def _states(pattern: str) -> int:
             last *= max(int(found["count"][:6]), int((found["most"] or "0")[:6])) - 1
         else:
             last = 1 + len(token) // 8 + 250 * len(re.findall(r"\\[pP]", token)) + 4 * token.startswith((".", "[^"))
+            last += 2 * (token in "*+?|")
             last += 3 + folds if token.startswith("[") and not _PLAIN_CLASS.fullmatch(token) else 0
         sums[-1] += max(last, 0)
         if sums[-1] > _MOST_BUILT:
