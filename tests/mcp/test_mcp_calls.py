@@ -220,7 +220,7 @@ class Watched:
     """A journal in which another front end holds a Repl until somebody has looked where it is."""
 
     def __init__(self, journal: Any) -> None:
-        self._journal, self.backend = journal, journal.backend
+        self._journal, self.backend, self.look_up = journal, journal.backend, journal.look_up
         self.held: Any = None
 
     def known(self, run: str) -> Any:
@@ -263,6 +263,30 @@ def test_front_ends_that_continue_a_script_at_once_do_not_disturb_each_other(tmp
             repl.run("return 1", run_id=run_id)
         with CodeMode(box) as mode:
             asyncio.run(asyncio.wait_for(main(mode, Watched(second.journal), second.journal), SECONDS))
+
+
+def test_a_script_that_waits_for_its_turn_elsewhere_is_known(tmp_path: Path) -> None:
+    """Its client was told to come back before the script had begun, and asks another front end."""
+    path, run_id = str(tmp_path / "journal.db"), "c" * 32
+
+    async def main(mode: CodeMode, other: Sandbox) -> None:
+        calls = registry(journal=mode.sandbox.journal)
+        calls.recover = ToolRunner(mode, SOON, calls, lambda *_: None).recover
+        Handles(other.journal.backend).keep(run_id, "alice")
+        answer: Any = await calls.wait(client(), {"run_id": run_id}, WAIT)
+        assert answer.structured_content["running"]
+        with other.repl() as repl:
+            await repl.arun("return 1", run_id=run_id)
+        while (answer.structured_content or {}).get("running"):
+            answer = await calls.wait(client(), {"run_id": run_id}, WAIT)
+        assert text(answer) == "1"
+
+    with (
+        Sandbox(journal=path, min_workers=0) as box,
+        Sandbox(journal=path, min_workers=0) as other,
+        CodeMode(box) as mode,
+    ):
+        asyncio.run(asyncio.wait_for(main(mode, other), SECONDS))
 
 
 def test_a_script_that_may_not_be_continued_yet_is_continued_later(tmp_path: Path) -> None:

@@ -20,10 +20,9 @@ class Handles:
         self._backend.change(f"INSERT INTO handles {begin}", (run, owner, run))
 
     def has(self, run: str, owner: str) -> bool:
-        """Whether the run has begun, and has a result to give to this owner."""
-        begun = "EXISTS (SELECT 1 FROM journal_runs AS b WHERE b.id = h.run)"
+        """Whether the run has a result to give to this owner. It may not have begun yet."""
         with self._backend.reading() as db:
-            return bool(db.rows(f"SELECT 1 FROM handles AS h WHERE run = ? AND owner = ? AND {begun}", (run, owner)))
+            return bool(db.rows("SELECT 1 FROM handles WHERE run = ? AND owner = ?", (run, owner)))
 
     def drop(self, run: str, owner: str) -> bool:
         """Whether there was one of this owner."""

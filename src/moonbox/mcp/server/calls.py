@@ -56,6 +56,7 @@ _LONGEST_PROBLEM = 200
 _STOP_SECONDS = 5.0
 """How long a script has to stop before the client is told that it was stopped."""
 _LOOK_SECONDS = 0.25
+_BEGIN_SECONDS = 30.0  # until a script that waits for its turn on another front end is unknown
 
 
 class OpenCalls:
@@ -219,7 +220,11 @@ class OpenCalls:
             running.cancel()
 
     async def until_free(self, id: str) -> None:
-        """Wait while another front end runs the script. Raises UsageError where the journal does not have it."""
+        """Wait while another front end runs the script, or is about to. Raises UsageError where it does not begin."""
+        assert self._journal is not None
+        latest = time.monotonic() + _BEGIN_SECONDS
+        while await in_thread(self._journal.look_up, id) is None and time.monotonic() < latest:
+            await asyncio.sleep(_LOOK_SECONDS)  # its client was told of it while it waited for its turn
         while await self.runs_elsewhere(id):
             await asyncio.sleep(_LOOK_SECONDS)
 
