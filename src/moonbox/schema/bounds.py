@@ -266,7 +266,7 @@ def _states(pattern: str) -> int:
         elif found["count"] is not None:
             last *= max(int(found["count"][:6]), int((found["most"] or "0")[:6])) - 1
         else:
-            last = 1 + len(token) // 8 + 250 * len(re.findall(r"\\[pP]", token)) + 4 * token.startswith((".", "[^"))
+            last = 1 + len(token) // 8 + 150 * len(re.findall(r"\\[pP]", token)) + 4 * token.startswith((".", "[^"))
             last += 2 * (token in "*+?|")
             last += 3 + folds if token.startswith("[") and not _PLAIN_CLASS.fullmatch(token) else 0
         sums[-1] += max(last, 0)
