@@ -126,6 +126,8 @@ KNOWN: list[tuple[dict[str, Any], Any]] = [
     *(({"pattern": atom * 1_000}, "a" * 50) for atom in ("\\s", "\\S", "\\d", "a\\W", "(?:\\w)", "\\cA" * 9)),
     *(({"pattern": look * 4_900}, "a" * 50) for look in ("(?=a)", "(?<=a)", "(?!b)", "(?<!b)", "(?=x)\\H\\N")),
     *(({"pattern": f"(?i){atom * 1_000}"}, "a" * 50) for atom in ("[à-\uffff]", "[^à]", "[\\u0000-\\uffff]")),
+    *(({"pattern": pattern}, "a" * 50) for pattern in ("()" * 32_000, "\\W{9000}", "(?i)\\s{9000}")),
+    *(({"pattern": f"(?i){atom * 9_900}"}, "a" * 50) for atom in ("[a&&b]", "[a--b]", "[a~~b]")),
     ({"patternProperties": {f"{name}\\s{name}\\d" * 20: {} for name in NAMES[:50]}}, {"a": 1}),
     ({"pattern": "\\cA\\d\\w" * 30 + "q" * 60_000}, "a"),
     ({"pattern": "\\p{" * 15_000}, "a"),

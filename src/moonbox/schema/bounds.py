@@ -253,7 +253,7 @@ def _states(pattern: str) -> int:
     character of a range.
     """
     sums, last = [0], 0
-    folds = 400 if _FOLDS.search(pattern) else 0
+    folds = 600 if _FOLDS.search(pattern) else 0
     replaced: int = sum(_REPLACED.get(letter, int(letter.isalpha())) for letter in _SHORTHAND.findall(pattern))
     replaced += len(_LOOKS_AROUND.findall(pattern))
     for found in _TOKEN.finditer(pattern):
@@ -262,12 +262,12 @@ def _states(pattern: str) -> int:
             sums.append(0)
             continue
         if token == ")" and len(sums) > 1:
-            last = sums.pop()
+            last = 1 + sums.pop()
         elif found["count"] is not None:
             last *= max(int(found["count"][:6]), int((found["most"] or "0")[:6])) - 1
         else:
             last = 1 + len(token) // 8 + 150 * len(re.findall(r"\\[pP]", token)) + 4 * token.startswith((".", "[^"))
-            last += 2 * (token in "*+?|")
+            last += 2 * (token in "*+?|") + (token in ("\\W", "\\S", "\\D", "\\s"))
             last += 3 + folds if token.startswith("[") and not _PLAIN_CLASS.fullmatch(token) else 0
         sums[-1] += max(last, 0)
         if sums[-1] > _MOST_BUILT:
@@ -303,5 +303,5 @@ That of another letter, and a look around, take one.
 """
 _LOOKS_AROUND = re.compile(r"\(\?(?:<?[=!]|>)")
 _FOLDS = re.compile(r"\(\?[a-zA-Z-]*i")
-_PLAIN_CLASS = re.compile(r"\[\^?[ -Z^-~]*\]")
+_PLAIN_CLASS = re.compile(r"\[\^?(?:(?!&&|--|~~)[ -Z^-~])*\]")
 _NEEDS_STEPS_BACK = r"\(\?(?![:a-zA-Z-]|P?<\w+>)|\\[1-9kKG]|[*+?}]\+|\(\?>"
