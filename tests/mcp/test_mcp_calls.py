@@ -289,6 +289,22 @@ def test_a_script_that_waits_for_its_turn_elsewhere_is_known(tmp_path: Path) -> 
         asyncio.run(asyncio.wait_for(main(mode, other), SECONDS))
 
 
+@pytest.mark.parametrize("kept_first", [True, False])
+def test_the_handle_of_a_deleted_repl_is_gone(tmp_path: Path, kept_first: bool) -> None:
+    run_id = "d" * 32
+    with Sandbox(journal=str(tmp_path / "journal.db"), min_workers=0) as box:
+        handles = Handles(box.journal.backend)
+        if kept_first:
+            handles.keep(run_id, "alice")
+        with box.repl() as repl:
+            repl.run("return 1", run_id=run_id)
+        if not kept_first:
+            handles.keep(run_id, "alice")
+        assert handles.has(run_id, "alice")
+        assert box.journal.delete([repl.id]) == 1
+        assert not handles.has(run_id, "alice")
+
+
 def test_a_script_that_may_not_be_continued_yet_is_continued_later(tmp_path: Path) -> None:
     """The client has used up its calls of the minute: it is told so, and comes back."""
     runs = ["a" * 32, "b" * 32]

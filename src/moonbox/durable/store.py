@@ -381,8 +381,10 @@ class Journal:
             return sum(self._delete(db, repl) for repl in repls)
 
     def _delete(self, db: Transaction, repl: str) -> int:
+        runs = "SELECT id FROM journal_runs WHERE repl = ?"  # a handle may be older than the run, and not name its Repl
+        db.change(f"DELETE FROM handles WHERE repl = ? OR run IN ({runs})", (repl, repl))
         forget(db, self.backend, repl)
-        for table in ("events", "questions", "handles"):
+        for table in ("events", "questions"):
             db.change(f"DELETE FROM {table} WHERE repl = ?", (repl,))
         return db.change("DELETE FROM repls WHERE id = ?", (repl,))
 
