@@ -47,9 +47,7 @@ def risky() -> str:
 def serving(app: Any, port: int = 0) -> Iterator[str]:
     """The address of a server that runs in a thread."""
     listener = socket.create_server(("127.0.0.1", port))
-    # A page that stays open in a browser keeps its stream of events: the server does not wait for its end.
-    config = uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=10)
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
