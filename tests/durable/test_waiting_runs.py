@@ -145,12 +145,17 @@ def test_a_run_that_waits_for_a_person_holds_nothing(
     with Sandbox([one, pay], journal=journal) as box:
         script = "return {tools.one(), pcall(tools.pay, {cents = 5})}"
         handle = box.repl(limits=Limits(timeout=None)).submit(script, labels={"case": kind})
-        wait_until(lambda: handle.status() == "sleeping" and box.workers.in_use == 0)
-        known = next(each for each in box.journal.runs() if each.id == handle.run_id)
-        assert known.state == "waiting"
         other = open_journal(journal)  # another process answers
-        (question,) = [each for each in Questions(other.backend).pending() if each.shown["run"] == handle.run_id]
-        Questions(other.backend).answer(question.id, {"kind": kind, "by": "ann"})
+        questions = Questions(other.backend)
+
+        def asked() -> list[str]:
+            """Its question. A run that waits so little may sleep before its question is written, and begins again."""
+            states = [handle.status(), *(each.state for each in box.journal.runs() if each.id == handle.run_id)]
+            asleep = states == ["sleeping", "waiting"] and box.workers.in_use == 0
+            return [each.id for each in questions.pending() if asleep and each.shown["run"] == handle.run_id]
+
+        (question,) = wait_until(asked)
+        questions.answer(question, {"kind": kind, "by": "ann"})
         other.close()
         run = handle.wait(60)
         assert run.value[:2] == [1, kind == "allow"]
