@@ -38,6 +38,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 LONGEST_FIRST = (
     "tests/durable/test_crashes",
+    "tests/project/test_recovering_servers",
+    "tests/sandbox/test_dropped",
     "tests/adapters/test_",
     "tests/conformance/",
     "tests/release/",
