@@ -41,7 +41,7 @@ HONEST: list[tuple[Any, Any]] = [
     (SpawnAnswer, WorkerSpawned(4711, 1, native=True)),
     (SpawnAnswer, SpawnFailed("no")),
     (WorkerEnded, WorkerEnded("SIGKILL")),
-    (RayProcessMessage, NodesChanged([NodeAddress("n", "::1", 9, b"t" * 32, 0)], [NodeProblem("m", "no")], 0)),
+    (RayProcessMessage, NodesChanged([NodeAddress("n", "::1", 9, b"t" * 32)], [NodeProblem("m", "no")], 0)),
     (RayProcessMessage, RayAnswer(1, b"\x80")),
     (RayProcessMessage, RayFailure(1, "no")),
     (RayProcessMessage, RayRefused("no")),

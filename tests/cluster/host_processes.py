@@ -18,7 +18,7 @@ from tests.faults.processes import descendants
 _PROGRAM = """
 import json, sys
 from moonbox.cluster.host import NodeHost
-host = NodeHost("127.0.0.1")
+host = NodeHost("127.0.0.1", int(sys.argv[1]))
 address, token, _ = host.where()
 print(json.dumps([address, token.hex()]), flush=True)
 sys.stdin.read()
@@ -81,11 +81,10 @@ class HostProcesses:
         for _ in range(count):
             self.add()
 
-    def add(self) -> None:
-        """Start another host."""
-        process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+    def add(self, places: int = 0) -> None:
+        """Start another host, which takes so many workers at most."""
+        command = [sys.executable, "-c", _PROGRAM, str(places)]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         address, token = json.loads(process.stdout.readline())
         name = str(process.pid)

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -250,12 +251,23 @@ def test_workers_are_spread_in_proportion_to_the_room_of_nodes() -> None:
 
 
 def test_a_node_takes_no_more_workers_than_its_operator_wants() -> None:
-    with HostProcesses(2, silence=600) as hosts, sandbox(World(hosts), None) as box, ExitStack() as repls:
-        one, other = hosts.connections()
-        one.places = 1
-        for _ in range(3):
-            assert repls.enter_context(box.repl()).run("return 1").ok
-        assert (one.refresh().workers, other.refresh().workers) == (1, 2)
+    """Also where many start at the same time. A place that is given back is taken again."""
+    with HostProcesses(0, silence=2) as hosts, sandbox(World(hosts), None) as box:
+        hosts.add(places=2)
+        (small,) = hosts.connections()
+        repls = [box.repl() for _ in range(8)]
+        with ThreadPoolExecutor(8) as threads:
+            begun = [threads.submit(repl.run, "return 1") for repl in repls]
+            wait_until(lambda: sum(each.done() for each in begun) == 2)
+            assert (small.refresh().workers, small.status.room) == (2, 0)
+            next(repl for repl, each in zip(repls, begun, strict=True) if each.done()).close()
+            wait_until(lambda: sum(each.done() for each in begun) == 3)
+            assert (small.refresh().workers, small.status.room) == (2, 0)
+            hosts.add()
+            assert all(each.result(60).ok for each in begun)
+            assert small.refresh().workers == 2
+        for repl in repls:
+            repl.close()
 
 
 def test_an_interrupted_order_does_not_leave_its_answer_to_the_next(

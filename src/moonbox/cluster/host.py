@@ -12,7 +12,7 @@ import secrets
 import socket
 import threading
 from collections import OrderedDict
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -26,6 +26,8 @@ from moonbox.errors import WorkerError
 from moonbox.worker.sources import ProcessSource
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from moonbox.worker.control import ZygoteControl
 
 UNCLAIMED_SECONDS = 30.0
@@ -44,11 +46,14 @@ _RECLAIMED = ("active_file", "inactive_file", "slab_reclaimable")
 class NodeHost:
     """Serves front ends, from threads of its own. It is an actor of Ray, and ends with its process."""
 
-    def __init__(self, ip: str) -> None:
+    def __init__(self, ip: str, places: int = 0) -> None:
+        """`places` is how many workers the node takes at most; 0 where free memory alone decides."""
+        self._places = places
+        self._starting = 0
         self._token = secrets.token_bytes(wire.TOKEN_SIZE)
         listener = socket.create_server((ip, 0), backlog=1024)
         self._address: tuple[str, int] = listener.getsockname()[:2]
-        self._lock = threading.Lock()  # guards the three below
+        self._lock = threading.Lock()  # guards the count above and the three below
         self._sources: OrderedDict[bytes, ProcessSource] = OrderedDict()
         self._arrived: dict[bytes, socket.socket] = {}  # connections that no worker has yet
         self._front_ends: set[_FrontEnd] = set()
@@ -63,9 +68,27 @@ class NodeHost:
         """How many workers and front ends there are, and how many more workers fit."""
         free, total = memory()
         with self._lock:
-            workers = sum(len(front_end.workers) for front_end in self._front_ends)
+            workers = self._count()
         room = max(0, int((free - total * _RESERVE) / WORKER_BYTES))
+        if self._places:
+            room = min(room, max(0, self._places - workers))
         return wire.HostStatus(workers, room, max(0, free), __version__)
+
+    @contextmanager
+    def one_more(self) -> Iterator[bool]:
+        """Within the block, another worker is being started, and counts; False where there is no room for it."""
+        has_room = self.status().room > 0
+        with self._lock:
+            self._starting += 1
+            fits = not self._places or self._count() <= self._places  # front ends may start some at the same time
+        try:
+            yield has_room and fits
+        finally:
+            with self._lock:
+                self._starting -= 1
+
+    def _count(self) -> int:
+        return self._starting + sum(len(front_end.workers) for front_end in self._front_ends)
 
     # Connections
 
@@ -161,14 +184,14 @@ class _FrontEnd:
         if source is None:
             return wire.ConfigUnknown()
         try:
-            with self._host.connection(order.name) as sock:
-                if not self._host.status().room:
+            with self._host.connection(order.name) as sock, self._host.one_more() as has_room:
+                if not has_room:
                     return wire.NodeFull()
                 pid, control, native = source.fork(sock.fileno())
+                self._latest += 1
+                self.workers[self._latest] = source, control
         except WorkerError as problem:
             return wire.SpawnFailed(str(problem)[:1_000])
-        self._latest += 1
-        self.workers[self._latest] = source, control
         return wire.WorkerSpawned(pid, self._latest, native)
 
     def _act(self, order: wire.ActOrder) -> None:

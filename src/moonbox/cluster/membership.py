@@ -90,7 +90,7 @@ class Membership:
     def _connect(self, place: NodeAddress) -> None:
         """Connect to a host; where that fails, its process may be a new one, with another address."""
         try:
-            connection = HostConnection(place.node, (place.ip, place.port), place.token, self._silence, place.places)
+            connection = HostConnection(place.node, (place.ip, place.port), place.token, self._silence)
         except HostLost:
             self.ray.tell(HostGone(place.node))
             self._closed.wait(_NODES_SECONDS)

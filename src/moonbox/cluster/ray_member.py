@@ -103,18 +103,19 @@ class RayMember:
         known_nodes = self._nodes.keys() | self._where.keys() | self._problems.keys()
         for node in alive.keys() - known_nodes:
             name, address = f"host-{self._version}-{node}", alive[node]["NodeManagerAddress"]
-            host = self._hosts[node] = _named_actor(NodeHost, name, address, node=node)
+            places = int(alive[node]["Resources"].get(REPLS, 0))
+            host = self._hosts[node] = _named_actor(NodeHost, name, address, places, node=node)
             self._where[node] = host.where.remote()
         for node, where in list(self._where.items()):
             if ray.wait([where], timeout=0)[0]:
                 del self._where[node]
-                self._place(node, where, int(alive[node]["Resources"].get(REPLS, 0)))
+                self._place(node, where)
         told = NodesChanged(list(self._nodes.copy().values()), list(self._problems.values()), len(self._where))
         if told != self._told:
             self._told = told
             self.send(told)
 
-    def _place(self, node: str, where: Any, places: int) -> None:
+    def _place(self, node: str, where: Any) -> None:
         """Where the host of a node is; or why it cannot run workers."""
         try:
             (ip, port), token, *version = ray.get(where)
@@ -123,7 +124,7 @@ class RayMember:
                 message = f"moonbox there is {theirs}, and the front end's is {self._version}"
                 self._problems[node] = NodeProblem(node, message[:500])
             else:
-                self._nodes[node] = NodeAddress(node, ip, port, token, places)
+                self._nodes[node] = NodeAddress(node, ip, port, token)
         except ray.exceptions.RayError as problem:
             self._problems[node] = NodeProblem(node, _reason(problem))
         except (ValueError, TypeError):

@@ -86,8 +86,6 @@ class NodeAddress(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
     ip: Name
     port: Annotated[int, Meta(ge=1, le=65_535)]
     token: Annotated[bytes, Meta(max_length=64)]
-    places: Count
-    """How many Repls its operator wants on it; 0 where free memory alone decides."""
 
 
 class NodeProblem(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import secrets
 import socket
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -40,12 +39,8 @@ class HostConnection:
     of its workers. A front end does not use them again, so that nothing that the node does later has an effect.
     """
 
-    def __init__(
-        self, node: str, address: tuple[str, int], token: bytes, silence: float = SILENCE_SECONDS, places: int = 0
-    ) -> None:
+    def __init__(self, node: str, address: tuple[str, int], token: bytes, silence: float = SILENCE_SECONDS) -> None:
         self.node = node
-        self.places = places
-        """How many workers its operator wants on it; 0 where free memory alone decides."""
         self.lost = False
         """Its workers are gone, and so is what their scripts had defined."""
         self._address, self._token, self._silence = address, token, silence
@@ -72,8 +67,8 @@ class HostConnection:
         return len(self._links)
 
     def spawn(self, digest: bytes, config: dict[str, Any]) -> Link | None:
-        """A new worker; None where the node is full."""
-        if self.places and self.status.workers >= self.places:
+        """A new worker; None where the node is full, or was when it was heard of last."""
+        if not self.status.room:
             return None
         name = secrets.token_bytes(wire.NAME_SIZE)
         sock = self._connect(wire.WORKER, name)
@@ -133,7 +128,7 @@ class HostConnection:
         self._links[spawned.worker] = link
         if self.lost:  # since a moment ago
             link.cut()
-        self.status.room -= 1
+        self.status.room = max(0, self.status.room - 1)
         self.status.workers += 1
         return link
 
@@ -263,7 +258,6 @@ class ClusterSource:
 
 
 def _use(connection: HostConnection) -> tuple[float, int]:
-    """Nodes are filled in proportion: the part of its places that is taken, then the free ones."""
+    """Nodes are filled in proportion: the part of its room that is taken, then the rest."""
     status = connection.status
-    places = min(status.workers + status.room, connection.places or sys.maxsize)
-    return status.workers / max(1, places), -status.room
+    return status.workers / max(1, status.workers + status.room), -status.room
