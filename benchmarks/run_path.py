@@ -42,7 +42,7 @@ def note(frame: FrameType, event: str, _: Any) -> None:
         _CALLS.append((name, frame.f_code.co_qualname))
 
 
-def traced(work: Callable[[], object], times: int = 3) -> list[tuple[str, str]]:
+def traced(work: Callable[[], object], times: int = 10) -> list[tuple[str, str]]:
     """(module, function) of every Python call inside moonbox, in all threads, while `work` runs: of the shortest time.
 
     Where the machine is busy, a thread that waits for another looks again now and then.

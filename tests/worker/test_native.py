@@ -123,7 +123,7 @@ def test_both_loops_tell_the_same(boxes: tuple[Sandbox, Sandbox], source: str) -
 @pytest.mark.parametrize("name", SAMPLES)
 def test_values_come_in_and_go_out_the_same(boxes: tuple[Sandbox, Sandbox], name: str) -> None:
     source = f"local v = tools.sample{{name = '{name}'}} return v, v == null, type(v), tools.same{{value = v}}"
-    limits = Limits(max_array=10_000, max_string=1 << 20, max_depth=70)
+    limits = Limits(max_array=10_000, max_string=1 << 20, max_depth=70, timeout=30)
     native, python = (box.run(source, limits=limits) for box in boxes)
     assert native.error == python.error
     assert exact(native.values) == exact(python.values)
