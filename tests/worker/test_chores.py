@@ -53,7 +53,7 @@ def test_the_garbage_collector_may_come_in_a_request_to_the_zygote(
     dropped: Any = Chores(INSIDE, packages=("tests",), memory=64 * MIB)
     assert dropped.run("echo", 1) == 1
     ((_, child),) = dropped._idle
-    serial, source = child._control.serial, child._source
+    source, serial = child._end.func.__self__, child._end.args[0].serial
     dropped.itself = dropped  # garbage, once it is dropped
     packed, collected = sources._packed, list[int]()
 

@@ -10,6 +10,7 @@ layers of the jail. Every further one is [function, most bytes of the answer, ar
 
 from __future__ import annotations
 
+import _socket
 import contextlib
 import functools
 import gc
@@ -40,19 +41,16 @@ class Stale(Exception):
 
 def main(fd: int, notes: int) -> None:
     """Be the zygote of all modules, until the host hangs up."""
-    import _socket
-
     ignore_interrupts()
     sockets = _socket.socket(fileno=fd), _socket.socket(fileno=notes)
     _ChoreZygote(*sockets, None, jail, jail.prepare(), None).serve()
 
 
-def serve_alone(module: str, arguments: tuple[Any, ...], host: int) -> None:
-    """Be a child without a zygote, which talks over its standard streams, where there is no fork."""
+def serve_alone(module: str, arguments: tuple[Any, ...], fd: int, host: int) -> None:
+    """Be a child without a zygote, where there is no fork."""
     ignore_interrupts()
     _load(module, arguments)
-    read, write = os.dup(0), os.dup(1)
-    _Chores(read, write, jail.prepare(), host).serve()
+    _Chores(fd, jail.prepare(), host).serve()
 
 
 @functools.cache
@@ -81,7 +79,7 @@ class _ChoreZygote(Zygote):
             status = 70
             try:
                 os.dup2(main_fd, _SOCKET)
-                _Chores(_SOCKET, _SOCKET, self._prepared, self._pid).serve()
+                _Chores(_SOCKET, self._prepared, self._pid).serve()
                 status = 0
             finally:
                 os._exit(status)
@@ -91,8 +89,8 @@ class _ChoreZygote(Zygote):
 class _Chores:
     """A child: it enters its jail, and then does what it is asked to, one chore after the other."""
 
-    def __init__(self, read: int, write: int, prepared: jail.PreparedJail, parent: int) -> None:
-        self._read, self._write = read, write
+    def __init__(self, fd: int, prepared: jail.PreparedJail, parent: int) -> None:
+        self._socket = _socket.socket(fileno=fd)
         self._prepared, self._parent = prepared, parent
         self._module: Any = None
         self._state: Any = None
@@ -117,7 +115,7 @@ class _Chores:
         grants = jail.JailGrants(read, write, connected=bool(keep))
         config = jail.JailConfig(
             prepared=self._prepared,
-            keep_fds=(*dict.fromkeys((self._read, self._write)), *keep),
+            keep_fds=(self._socket.fileno(), *keep),
             parent_pid=self._parent,
             memory=memory,
             grants=grants,
@@ -151,14 +149,14 @@ class _Chores:
             data = _encode([status, value])
         if len(data) > most:
             data = _encode([LARGE, None])
-        self._send(LENGTH.pack(len(data)))
-        self._send(data)
+        self._socket.sendall(LENGTH.pack(len(data)))
+        self._socket.sendall(data)
         return status in (OK, ERROR, LARGE)
 
     def _receive(self) -> Any:
         """The next message; None when the host has hung up, or asks for nothing for long."""
         poll = select.poll()
-        poll.register(self._read, select.POLLIN)
+        poll.register(self._socket.fileno(), select.POLLIN)
         if not poll.poll(IDLE_SECONDS * 1000):
             return None
         head = self._exactly(LENGTH.size)
@@ -169,16 +167,11 @@ class _Chores:
         """So many bytes, or none."""
         parts = bytearray()
         while len(parts) < size:
-            part = os.read(self._read, min(size - len(parts), 1 << 20))
+            part = self._socket.recv(min(size - len(parts), 1 << 20))
             if not part:
                 return b""
             parts += part
         return bytes(parts)
-
-    def _send(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self._write, view) :]
 
 
 REFUSALS = ("ArgumentError", "ToolError", "UsageError")

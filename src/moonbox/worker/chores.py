@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -29,7 +29,7 @@ from moonbox.worker.sources import ProcessSource, folders_of
 from moonbox.worker.zygote import LENGTH
 
 if TYPE_CHECKING:
-    from moonbox.worker.control import ZygoteControl
+    from collections.abc import Callable
 
 __all__ = ["ChoreFailed", "Chores", "Grant"]
 
@@ -179,9 +179,17 @@ class Chores(Closing):
         with contextlib.suppress(IndexError):  # there are no more
             while True:
                 _end_all(_dropped.pop())
-        module, arguments, packages = self._module
-        alone = f"serve_alone({module!r}, {arguments!r}, {os.getpid()})"
-        child = self._forked() if self._forks else ChoreChild(Pipes(_boot(packages, alone)))
+        try:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                try:
+                    end = (self._fork if self._forks else self._launch)(theirs.fileno())
+                except BaseException:
+                    ours.close()
+                    raise
+        except (WorkerError, OSError) as problem:
+            raise ChoreFailed(f"did not start: {problem}") from None
+        child, (module, arguments, _) = ChoreChild(ours, end), self._module
         try:
             first = [module, arguments, self._memory, grant.read, grant.write, grant.opening]
             layers = child.ask(_encode(first), _START_SECONDS, MIB, self._memory)
@@ -193,20 +201,26 @@ class Chores(Closing):
             raise
         return child
 
-    def _forked(self) -> ChoreChild:
-        try:
-            source = _zygote(os.getpid())
-            source.load(self._module)
-            ours, theirs = socket.socketpair()
-            with theirs:
-                try:
-                    _, control, _ = source.fork(theirs.fileno())
-                except BaseException:
-                    ours.close()
-                    raise
-        except (WorkerError, OSError) as problem:
-            raise ChoreFailed(f"did not start: {problem}") from None
-        return ChoreChild(ours, source, control)
+    def _fork(self, fd: int) -> Callable[[], str]:
+        """Start a process on that socket; returns what ends it, with words for how it had ended before."""
+        source = _zygote(os.getpid())
+        source.load(self._module)
+        _, control, _ = source.fork(fd)
+        return functools.partial(source.kill, control)
+
+    def _launch(self, fd: int) -> Callable[[], str]:
+        """The same where there is no fork."""
+        module, arguments, packages = self._module
+        program = _boot(packages, f"serve_alone({module!r}, {arguments!r}, {fd}, {os.getpid()})")
+        nowhere = subprocess.DEVNULL
+        process = subprocess.Popen(program, pass_fds=(fd,), env={}, stdin=nowhere, stdout=nowhere, cwd=os.sep)
+
+        def end() -> str:
+            process.kill()
+            process.wait()
+            return ""
+
+        return end
 
 
 _dropped: list[list[tuple[Any, ChoreChild]]] = []
@@ -278,30 +292,19 @@ def _inode(path: str) -> tuple[int, int] | None:
 # A child, as the host sees it: what it answers is not trusted
 
 
-class _Channel(Protocol):
-    """What is used of a socket."""
-
-    def settimeout(self, seconds: float, /) -> None: ...
-    def sendall(self, data: bytes, /) -> None: ...
-    def recv(self, size: int, /) -> bytes: ...
-    def close(self) -> None: ...
-
-
 class ChoreChild:
     """A process that does chores, seen from the host, which does not trust it."""
 
-    def __init__(
-        self, channel: _Channel, source: ProcessSource | None = None, control: ZygoteControl | None = None
-    ) -> None:
-        self._channel, self._source, self._control = channel, source, control
+    def __init__(self, sock: socket.socket, end: Callable[[], str]) -> None:
+        self._socket, self._end = sock, end
         self.layers: tuple[Layer, ...] = ()
 
     def ask(self, request: bytes, seconds: float, most: int, memory: int) -> Any:
         deadline = time.monotonic() + seconds
         try:
             try:
-                self._channel.settimeout(seconds)
-                self._channel.sendall(LENGTH.pack(len(request)) + request)
+                self._socket.settimeout(seconds)
+                self._socket.sendall(LENGTH.pack(len(request)) + request)
                 (length,) = LENGTH.unpack(self._exactly(LENGTH.size, deadline))
                 if length > most:
                     raise ChoreFailed(f"answered with more than {most:,} bytes")
@@ -336,8 +339,8 @@ class ChoreChild:
     def _exactly(self, size: int, deadline: float) -> bytes:
         parts = bytearray()
         while len(parts) < size:
-            self._channel.settimeout(max(0.001, deadline - time.monotonic()))
-            part = self._channel.recv(min(size - len(parts), MIB))
+            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+            part = self._socket.recv(min(size - len(parts), MIB))
             if not part:
                 raise ConnectionResetError
             parts += part
@@ -345,67 +348,13 @@ class ChoreChild:
 
     def hang_up(self) -> None:
         """No more is asked of the process, which ends when it has nothing to do."""
-        self._channel.close()
+        self._socket.close()
 
     def end(self) -> str:
         """End the process, whatever it is doing; words for how it had ended before."""
         self.hang_up()
-        source, self._source = self._source, None
-        if source is not None and self._control is not None:
-            return source.kill(self._control)
-        return ""
-
-
-class Pipes:
-    """The standard streams of a process of its own, where there is no fork; it is killed when time is over."""
-
-    def __init__(self, program: list[str]) -> None:
-        self._process = subprocess.Popen(
-            program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_least_environment(), cwd=os.sep
-        )
-        self._timer: threading.Timer | None = None
-        self._late = False
-
-    def settimeout(self, seconds: float) -> None:
-        self._stop_timer()
-        self._timer = threading.Timer(seconds, self._kill)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def sendall(self, data: bytes) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(data)
-        self._process.stdin.flush()
-
-    def recv(self, size: int) -> bytes:
-        assert self._process.stdout is not None
-        part = os.read(self._process.stdout.fileno(), size)
-        self._stop_timer()
-        if not part and self._late:
-            raise TimeoutError
-        return part
-
-    def close(self) -> None:
-        self._stop_timer()
-        self._process.kill()
-        for stream in (self._process.stdin, self._process.stdout):
-            assert stream is not None
-            with contextlib.suppress(OSError):
-                stream.close()
-        self._process.wait()
-
-    def _kill(self) -> None:
-        self._late = True
-        self._process.kill()
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-
-def _least_environment() -> dict[str, str]:
-    """Windows starts no program without its own folder."""
-    return {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
+        end, self._end = self._end, lambda: ""
+        return end()
 
 
 # Decoding
