@@ -15,7 +15,6 @@ import pytest
 import trustme
 
 from moonbox.errors import ToolError
-from moonbox.scripts.hostapi.functions import HttpOptions
 from tests.hostapi.conftest import body, refused
 from tests.loopback_servers import Answer, RawServer, Request, Server
 
@@ -186,8 +185,8 @@ def test_a_name_is_reached_at_its_resolved_address_with_tls(serve: Serve, make_a
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
     server = serve({"/x": echo}, tls=context)
-    http = HttpOptions(resolver=lambda *_: ["127.0.0.1"], ssl_context=trusting)
-    api = make_api({"http": [f"api.test:{server.port}", f"other.test:{server.port}", server.grant]}, http=http)
+    http = {"resolver": lambda *_: ["127.0.0.1"], "ssl_context": trusting}
+    api = make_api({"http": [f"api.test:{server.port}", f"other.test:{server.port}", server.grant]}, **http)
     answer = api.call("http.get", [f"https://api.test:{server.port}/x"])
     assert answer["json"]["headers"]["host"] == f"api.test:{server.port}"
     error = refused(api, "http.get", f"https://other.test:{server.port}/x")
@@ -207,8 +206,8 @@ def test_a_refused_connection_can_be_retried(make_api: MakeApi) -> None:
 
 def test_the_next_address_is_tried(serve: Serve, make_api: MakeApi) -> None:
     server = serve({"/x": echo})
-    http = HttpOptions(resolver=lambda *_: ["::1", "127.0.0.1"])
-    api = make_api({"http": [f"api.test:{server.port}", server.grant, f"[::1]:{server.port}"]}, http=http)
+    http = {"resolver": lambda *_: ["::1", "127.0.0.1"]}
+    api = make_api({"http": [f"api.test:{server.port}", server.grant, f"[::1]:{server.port}"]}, **http)
     assert api.call("http.get", [f"http://api.test:{server.port}/x"])["ok"]
 
 
@@ -216,7 +215,7 @@ def test_a_name_that_does_not_resolve(make_api: MakeApi) -> None:
     def nothing(*_: Any) -> list[str]:
         raise socket.gaierror(-2, "Name or service not known")
 
-    api = make_api({"http": ["api.test"]}, http=HttpOptions(resolver=nothing))
+    api = make_api({"http": ["api.test"]}, resolver=nothing)
     error = refused(api, "http.get", "https://api.test/")
     assert str(error) == "the connection to api.test failed: the name api.test cannot be resolved"
     assert (error.code, error.retryable) == ("unavailable", True)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox.errors import ArgumentError, Denied, ToolError
-from moonbox.scripts.hostapi.functions import HttpOptions
 from tests.hostapi.conftest import body, refused
 from tests.loopback_servers import Answer, RawServer, Server, ignore
 
@@ -34,7 +33,7 @@ def test_ambiguous_urls_are_refused_before_any_lookup(make_api: MakeApi) -> None
     def never(*_: object) -> list[str]:
         raise AssertionError("looked up")
 
-    api = make_api({"http": ["*:*", "127.0.0.1:*"]}, http=HttpOptions(resolver=never))
+    api = make_api({"http": ["*:*", "127.0.0.1:*"]}, resolver=never)
     urls = [json.loads(line) for line in AMBIGUOUS.read_text().splitlines()]
     for url in (*urls, f"http://{'a' * 9000}.test/"):
         error = refused(api, "http.get", url)
@@ -80,7 +79,7 @@ def test_localhost_is_granted_by_address_alone(serve: Serve, make_api: MakeApi, 
     )
     # Granted as one of all names, it still has a loopback address.
     with pytest.raises(Denied, match="a loopback address"):
-        make_api({"http": ["*:*"]}, http=HttpOptions(resolver=lambda *_: ["127.0.0.1"])).call(
+        make_api({"http": ["*:*"]}, resolver=lambda *_: ["127.0.0.1"]).call(
             "http.get", [f"http://{host}:{server.port}/"]
         )
     assert server.connections == 0
@@ -102,14 +101,14 @@ def test_localhost_is_granted_by_address_alone(serve: Serve, make_api: MakeApi, 
 )
 def test_names_that_resolve_to_private_addresses(serve: Serve, make_api: MakeApi, addresses: list[str]) -> None:
     server = serve({"/": lambda _: Answer(body=b"internal")})
-    api = make_api({"http": [f"granted.test:{server.port}"]}, http=HttpOptions(resolver=lambda *_: addresses))
+    api = make_api({"http": [f"granted.test:{server.port}"]}, resolver=lambda *_: addresses)
     with pytest.raises(Denied, match=r"^granted\.test has the address .*, which must be granted by address"):
         api.call("http.get", [f"http://granted.test:{server.port}/"])
     assert server.connections == 0
 
 
 def test_an_answer_of_the_resolver_that_is_no_address(make_api: MakeApi) -> None:
-    api = make_api({"http": ["granted.test"]}, http=HttpOptions(resolver=lambda *_: ["127.1"]))
+    api = make_api({"http": ["granted.test"]}, resolver=lambda *_: ["127.1"])
     with pytest.raises(ToolError, match=r"granted\.test has no usable address"):
         api.call("http.get", ["http://granted.test/"])
 
@@ -126,7 +125,7 @@ def test_rebinding_finds_no_second_lookup(serve: Serve, make_api: MakeApi) -> No
 
     # Only 127.0.0.2, where nothing listens, is granted: a second look-up would reach the server.
     grants = {"http": [f"granted.test:{server.port}", f"127.0.0.2:{server.port}"]}
-    api = make_api(grants, http=HttpOptions(resolver=resolver))
+    api = make_api(grants, resolver=resolver)
     with pytest.raises(ToolError, match="Connection refused"):
         api.call("http.get", [f"http://granted.test:{server.port}/"])
     assert looked == ["granted.test"]
@@ -143,7 +142,7 @@ def test_a_resolver_that_hangs_is_left_alone(make_api: MakeApi) -> None:
         leave.wait(60)
         return ["127.0.0.1"]
 
-    api = make_api({"http": ["granted.test"]}, http=HttpOptions(resolver=slow))
+    api = make_api({"http": ["granted.test"]}, resolver=slow)
     with pytest.raises(ToolError, match=r"resolving the name granted\.test took too long"):
         api.call("http.get", ["http://granted.test/", {"timeout": 0.1}])
     leave.set()
@@ -178,8 +177,8 @@ def test_redirects_to_what_is_not_granted(
 def test_a_redirect_to_a_granted_name_with_a_private_address(serve: Serve, make_api: MakeApi) -> None:
     inner = serve({"/": lambda _: Answer(body=b"internal")})
     outer = serve({"/": lambda _: Answer.redirect(f"http://cdn.test:{inner.port}/")})
-    http = HttpOptions(resolver=lambda *_: ["127.0.0.1"])
-    api = make_api({"http": [outer.grant, f"*.test:{inner.port}"]}, http=http)
+    http = {"resolver": lambda *_: ["127.0.0.1"]}
+    api = make_api({"http": [outer.grant, f"*.test:{inner.port}"]}, **http)
     with pytest.raises(Denied, match=r"cdn\.test has the address 127\.0\.0\.1, a loopback address"):
         api.call("http.get", [f"{outer.url}/"])
     assert inner.connections == 0

@@ -17,7 +17,6 @@ import trustme
 
 from moonbox.audit.records import Call, CallError, Run
 from moonbox.errors import ArgumentError, Denied, Frame, ScriptError, ToolError
-from moonbox.scripts.hostapi.functions import HttpOptions
 from moonbox.secrets import SecretRedactor
 from moonbox.values import pack
 from tests.hostapi.conftest import refused
@@ -213,9 +212,9 @@ def test_secrets_go_over_tls_except_to_local_addresses(serve: Serve, make_api: M
     authority.configure_trust(trusting)
     plain, secure = serve({"/": lambda _: Answer()}), serve({"/": lambda _: Answer()}, tls=context)
     names = [f"api.test:{plain.port}", f"api.test:{secure.port}"]
-    http = HttpOptions(resolver=lambda *_: ["127.0.0.1"], ssl_context=trusting)
+    http = {"resolver": lambda *_: ["127.0.0.1"], "ssl_context": trusting}
     grants = {"http": [*names, plain.grant, secure.grant], "secrets": ["KEY"]}
-    api = make_api(grants, environ={"KEY": PLAIN}, http=http)
+    api = make_api(grants, environ={"KEY": PLAIN}, **http)
     assert get(api, f"https://api.test:{secure.port}")["ok"]
     with pytest.raises(Denied) as caught:
         get(api, f"http://api.test:{plain.port}")

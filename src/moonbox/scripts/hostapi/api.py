@@ -38,7 +38,7 @@ class HostApi(Closing):
     def __init__(
         self, grants: Grants | None = None, *, modules: Sequence[HostModule] | None = None, **options: Any
     ) -> None:
-        """The options are fields of Host: name, section, environ, limits, http, clock, timer and entropy."""
+        """The options are fields of Host, such as name, section, environ, limits and clock."""
         self.grants = grants or Grants()
         self._host = Host(self.grants, **options)
         self._host.secrets = secrets.SecretStore(self._host)

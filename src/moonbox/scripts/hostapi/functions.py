@@ -9,7 +9,6 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from moonbox._version import __version__
 from moonbox.errors import ArgumentError, Denied
 from moonbox.scripts.hostapi.grants import Grants, excerpt
 from moonbox.secrets import SecretRedactor
@@ -114,19 +113,6 @@ class HostLimits:
     max_log_message: int = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpOptions:
-    """How http requests are made. Proxies and other settings of the environment are never used."""
-
-    resolver: Resolver | None = None
-    """Name resolution; the system's by default."""
-    ssl_context: ssl.SSLContext | None = None
-    """Certificates to trust; the system's and certifi's by default."""
-    secrets_over_plain_http: bool = False
-    """Send secrets without TLS to hosts by name. Local addresses need no such permission."""
-    user_agent: str = f"moonbox/{__version__}"
-
-
 @dataclass(slots=True)
 class Host:
     """What host functions may use: everything that differs between machines, runs and tests comes from here."""
@@ -136,7 +122,10 @@ class Host:
     section: str = ""
     """The section of the configuration that holds the grants, for messages."""
     limits: HostLimits = field(default_factory=HostLimits)
-    http: HttpOptions = field(default_factory=HttpOptions)
+    resolver: Resolver | None = None
+    """Name resolution for http; the system's by default. Settings of the environment, such as proxies, are not used."""
+    ssl_context: ssl.SSLContext | None = None
+    """Certificates to trust; the system's and certifi's by default."""
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)  # for no traceback to show
     clock: Callable[[], float] = time.time
     timer: Callable[[], float] = time.thread_time

@@ -9,6 +9,7 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING, Any
 
+from moonbox._version import __version__
 from moonbox.errors import ArgumentError, Denied, MoonboxError, ToolError
 from moonbox.net.addresses import Address, InvalidURL, NetError, Target, parse_target, why_refused
 from moonbox.net.client import HEADER_NAME, Client, Request, Response, header_value, parse_json
@@ -84,8 +85,8 @@ class _Requests:
         self._policy = _GrantedHosts(host)
         self._client = Client(
             self._policy,
-            resolver=host.http.resolver,
-            ssl_context=host.http.ssl_context,
+            resolver=host.resolver,
+            ssl_context=host.ssl_context,
             extra="scripts",
             purpose="http for scripts",
         )
@@ -183,7 +184,7 @@ def build_request(host: Host, method: str, target: Target, options: dict[str, An
     if kind is not None:
         headers.setdefault("content-type", kind)
     headers.setdefault("accept", b"*/*")
-    headers.setdefault("user-agent", host.http.user_agent.encode())
+    headers.setdefault("user-agent", f"moonbox/{__version__}".encode())
     size = sum(len(name) + len(value) for name, value in headers.items()) + len(target.path)
     if size > host.limits.max_headers:
         raise ArgumentError(f"the URL and headers have {size:,} bytes; at most {host.limits.max_headers:,} can be sent")

@@ -86,7 +86,7 @@ class SecretStore:
             line = f'secrets = {{ {name} = ["{where}"] }}'
             _refuse(f"the secret {name} may not be sent to {where}; add {line} under [{self._host.section}]")
         local = to.address is not None and why_refused(to.address)
-        if to.scheme != "https" and not local and not self._host.http.secrets_over_plain_http:
+        if to.scheme != "https" and not local:
             _refuse(f"the secret {name} is sent over https only, not to http://{to.host}")
         return secret.text()
 
