@@ -8,10 +8,8 @@ further descriptor, no further thread or process, no more memory. The worker the
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import os
-import struct
 
 from moonbox.worker.jail import landlock, seccomp
 from moonbox.worker.jail.layers import Layer, Plan, Step, enforce, plan
@@ -22,10 +20,7 @@ if TYPE_CHECKING:
     from moonbox.worker.jail.config import PreparedJail
     from moonbox.worker.jail.libc import Libc
 
-SYS_ADD_RULE = 445
-PATH_BENEATH = 1
 EXECUTE_AND_READ = 1 << 0 | 1 << 2
-_RULE = struct.Struct("=Qi")
 _FOLDERS = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu")
 _LIBRARIES = ("libc.so.6", "libm.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2", "librt.so.1")
 _LOADERS = ("ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "ld-musl-x86_64.so.1", "ld-musl-aarch64.so.1")
@@ -93,8 +88,7 @@ class Companion:
     def _landlock(self, libc: Libc) -> Step:
         ruleset = landlock.make_ruleset(libc)
         for fd in self._files:
-            rule = ctypes.create_string_buffer(_RULE.pack(EXECUTE_AND_READ, fd), _RULE.size)
-            libc.syscall(SYS_ADD_RULE, ruleset.fd, PATH_BENEATH, ctypes.addressof(rule))
+            landlock.allow(libc, ruleset, fd, EXECUTE_AND_READ)
         return landlock.restrict(libc, ruleset)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import stat
-import struct
 
 from moonbox.worker.jail import landlock, seccomp
 from moonbox.worker.jail.policy import ALLOWED, CHECKED, CONNECTED, FILES, NO_EXEC, Checked
@@ -16,8 +14,7 @@ if TYPE_CHECKING:
 
     from moonbox.worker.jail.libc import Libc
 
-_ADD_RULE, _PATH_BENEATH, _O_PATH = 445, 1, 0o10000000
-_RULE = struct.Struct("=Qi")
+_O_PATH = 0o10000000
 _WRITE_FILE, _READ_FILE, _READ_DIR, _REMOVE_FILE, _MAKE_REG, _TRUNCATE = 1 << 1, 1 << 2, 1 << 3, 1 << 5, 1 << 8, 1 << 14
 
 
@@ -50,8 +47,7 @@ class JailGrants:
             rights = _READ_FILE | (_WRITE_FILE | (_TRUNCATE if ruleset.abi >= 3 else 0) if writes else 0)
             if stat.S_ISDIR(os.fstat(fd).st_mode):
                 rights |= _READ_DIR | (_REMOVE_FILE | _MAKE_REG if writes else 0)
-            rule = ctypes.create_string_buffer(_RULE.pack(rights, fd), _RULE.size)
-            libc.syscall(_ADD_RULE, ruleset.fd, _PATH_BENEATH, ctypes.addressof(rule))
+            landlock.allow(libc, ruleset, fd, rights)
         finally:
             os.close(fd)
 

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 # The same numbers on every architecture.
 SYS_CREATE_RULESET = 444
+SYS_ADD_RULE = 445
 SYS_RESTRICT_SELF = 446
 CREATE_RULESET_VERSION = 1
+PATH_BENEATH = 1
+_RULE = struct.Struct("=Qi")
 
 # (the ABI that brought them, how many rights there are from then on, counted from bit 0)
 FILE_RIGHTS = ((1, 13), (2, 14), (3, 15), (5, 16), (9, 17))
@@ -56,6 +59,12 @@ def make_ruleset(libc: Libc, *, signals: bool = False) -> Ruleset:
         return Ruleset(above, abi)
     except OSError as error:
         raise Unavailable(_REASONS.get(error.errno or 0, str(error))) from None
+
+
+def allow(libc: Libc, ruleset: Ruleset, fd: int, rights: int) -> None:
+    """Allow these rights to an open file, or to all in an open folder."""
+    rule = ctypes.create_string_buffer(_RULE.pack(rights, fd), _RULE.size)
+    libc.syscall(SYS_ADD_RULE, ruleset.fd, PATH_BENEATH, ctypes.addressof(rule))
 
 
 def _free_number() -> int:
