@@ -46,12 +46,14 @@ class Companion:
 
     def prepare(self, prepared: PreparedJail) -> None:
         """Plan what every worker does before the start; in the zygote."""
-        if not isinstance(prepared.ruleset, str):
-            prepared.beside = landlock.make_ruleset(prepared.linux(), signals=True)
+        libc = prepared.linux
+        prepared.beside = plan(
+            "landlock", lambda: landlock.restrict(libc(), landlock.make_ruleset(libc(), signals=True))
+        )
         self._plan = Plan(
             (
-                plan("landlock", lambda: self._landlock(prepared.linux())),
-                plan("seccomp", lambda: _filter(prepared.linux())),
+                plan("landlock", lambda: self._landlock(libc())),
+                plan("seccomp", lambda: _filter(libc())),
             )
         )
 
@@ -105,7 +107,7 @@ def _filter(libc: Libc) -> Step:
     allowed = (*ALLOWED, *COMPANION)
     checked = tuple(rule for rule in CHECKED if rule.name not in allowed)
     hostile = tuple(name for name in HOSTILE if name not in (*allowed, "pidfd_open"))  # tried first, and not needed
-    return seccomp.filter_calls(libc, seccomp.build_filter(libc, allowed, checked, hostile))
+    return seccomp.filter_calls(libc, allowed, checked, hostile)
 
 
 def combined(layers: tuple[Layer, ...], of_program: tuple[Layer, ...]) -> tuple[Layer, ...]:

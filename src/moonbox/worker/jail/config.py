@@ -14,20 +14,17 @@ from moonbox.worker.jail.policy import ALLOWED, BESIDE_A_PROGRAM, CHECKED, end_o
 TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TypeVar
 
     from moonbox.worker.jail.grants import JailGrants
-
-    Made = TypeVar("Made")
 
 M_ARENA_MAX = -8
 MIB = 1024 * 1024
 
 
 class PreparedJail:
-    """The layers in force in the zygote, and what its workers need for theirs; a text says why there is none."""
+    """The layers in force in the zygote, and the steps that are the same for all of its workers."""
 
-    __slots__ = ("beside", "filter", "layers", "libc", "ruleset")
+    __slots__ = ("beside", "landlock", "layers", "libc", "seccomp")
 
     def __init__(self, libc: Libc | None, layers: tuple[Layer, ...]) -> None:
         self.libc = libc
@@ -36,9 +33,11 @@ class PreparedJail:
             # Each further arena reserves 64 MiB of address space, which counts against a worker's memory limit,
             # and a worker's two threads hardly ever allocate together.
             libc.mallopt(M_ARENA_MAX, 1)
-        self.ruleset = _or_reason(lambda: landlock.make_ruleset(on_linux(libc)))
-        self.beside: landlock.Ruleset | str = self.ruleset  # of workers beside which a program runs: see companion.py
-        self.filter = _or_reason(lambda: seccomp.build_filter(on_linux(libc)))
+        self.landlock = plan(
+            "landlock", lambda: landlock.restrict(on_linux(libc), landlock.make_ruleset(on_linux(libc)))
+        )
+        self.beside = self.landlock  # of workers beside which a program runs: see companion.py
+        self.seccomp = plan("seccomp", lambda: seccomp.filter_calls(on_linux(libc)))
 
     def parent_pid(self) -> int:
         """This process as those forked from it see it: one outside of their namespace has no number."""
@@ -48,13 +47,6 @@ class PreparedJail:
     def linux(self) -> Libc:
         """The C library's calls, which there are on Linux only."""
         return on_linux(self.libc)
-
-    @staticmethod
-    def made(part: Made | str) -> Made:
-        """The ruleset or the filter, if there is one."""
-        if isinstance(part, str):
-            raise Unavailable(part)
-        return part
 
 
 def prepare(*, for_forks: bool = False) -> PreparedJail:
@@ -72,13 +64,6 @@ def on_linux(libc: Libc | None) -> Libc:
     if libc is None:
         raise Unavailable(f"only Linux has it; this is {sys.platform}")
     return libc
-
-
-def _or_reason(make: Callable[[], Made]) -> Made | str:
-    try:
-        return make()
-    except OSError as error:
-        return str(error)
 
 
 # What reads or writes /proc comes before the process hides from it.
@@ -145,36 +130,28 @@ class JailConfig:
     ) -> None:
         _check(keep_fds, memory, memory_slack, cpu_seconds)
         self.parent_pid = parent_pid
-        filtered, ruleset = prepared.filter, prepared.ruleset
+        files, calls, linux = prepared.landlock, prepared.seccomp, prepared.linux
         if beside is not None:
-            filtered = _or_reason(lambda: _beside(prepared, beside))
-            ruleset = prepared.beside
+            rules = (*CHECKED, end_of(beside))
+            files = prepared.beside
+            calls = plan("seccomp", lambda: seccomp.filter_calls(linux(), (*ALLOWED, *BESIDE_A_PROGRAM), rules))
         elif grants is not None:
-            filtered = _or_reason(lambda: grants.filter(prepared.linux()))
-            ruleset = _or_reason(lambda: grants.ruleset(prepared.linux()))
+            files = plan("landlock", lambda: landlock.restrict(linux(), grants.ruleset(linux())))
+            calls = plan("seccomp", lambda: grants.filter(linux()))
         # Landlock comes first because it uses a descriptor that is closed next.
         self.before = Plan(
             (
                 *prepared.layers,
-                plan("landlock", lambda: landlock.restrict(prepared.linux(), prepared.made(ruleset))),
+                files,
                 process.close_descriptors(prepared.libc, keep_fds),
-                plan("parent-death", lambda: process.die_with_parent(prepared.linux())),
+                plan("parent-death", lambda: process.die_with_parent(linux())),
                 plan("memory-limit", lambda: rlimits.limit_memory(memory + memory_slack, used)),
                 plan("cpu-limit", lambda: rlimits.limit_cpu(cpu_seconds)),
                 rlimits.limit_files(len(keep_fds), grants),
             )
         )
         # Threads count as processes for the limit, and the filter refuses new ones: the control thread runs by now.
-        self.after = Plan(
-            (
-                rlimits.limit_processes(),
-                plan("seccomp", lambda: seccomp.filter_calls(prepared.linux(), prepared.made(filtered))),
-            )
-        )
-
-
-def _beside(prepared: PreparedJail, pid: int) -> seccomp.Filter:
-    return seccomp.build_filter(prepared.linux(), (*ALLOWED, *BESIDE_A_PROGRAM), (*CHECKED, end_of(pid)))
+        self.after = Plan((rlimits.limit_processes(), calls))
 
 
 def _check(keep_fds: tuple[int, ...], memory: int, memory_slack: int, cpu_seconds: int | None) -> None:

@@ -12,6 +12,7 @@ TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from moonbox.worker.jail.layers import Step
     from moonbox.worker.jail.libc import Libc
 
 _O_PATH = 0o10000000
@@ -51,10 +52,10 @@ class JailGrants:
         finally:
             os.close(fd)
 
-    def filter(self, libc: Libc) -> seccomp.Filter:
+    def filter(self, libc: Libc) -> Step:
         """The system calls that computing needs, those for files, and those for a connection."""
         allowed = (*ALLOWED, *(FILES if self.has_files else ()), *(CONNECTED if self.connected else ()))
         checked: tuple[Checked, ...] = CHECKED
         if self.has_files:  # files may be mapped; nothing becomes code
             checked = (*(rule for rule in CHECKED if rule.name != "mmap"), Checked("mmap", NO_EXEC))
-        return seccomp.build_filter(libc, allowed, checked)
+        return seccomp.filter_calls(libc, allowed, checked)

@@ -60,18 +60,14 @@ class Filter:
         self.syscall = syscall
 
 
-def build_filter(libc: Libc, allowed: Names = ALLOWED, checked: Rules = CHECKED, hostile: Names = HOSTILE) -> Filter:
-    """The policy for the machine that this process runs on."""
+def filter_calls(libc: Libc, allowed: Names = ALLOWED, checked: Rules = CHECKED, hostile: Names = HOSTILE) -> Step:
+    """Put every thread of this process under the filter, for good. Needs no_new_privileges."""
     machine = os.uname().machine
     if machine not in ARCHITECTURES:
         raise Unavailable(f"no system call table for {machine}; there is one for {' and '.join(ARCHITECTURES)}")
     if sys.maxsize < 2**32 or sys.byteorder != "little":
         raise Unavailable("the system call tables are for 64-bit little-endian processes")
-    return compile_policy(ARCHITECTURES[machine], allowed, checked, hostile)
-
-
-def filter_calls(libc: Libc, compiled: Filter) -> Step:
-    """Put every thread of this process under the filter, for good. Needs no_new_privileges."""
+    compiled = compile_policy(ARCHITECTURES[machine], allowed, checked, hostile)
     program = ctypes.create_string_buffer(compiled.program, len(compiled.program))
     count = len(compiled.program) // INSTRUCTION.size
     header = ctypes.create_string_buffer(struct.pack("@HP", count, ctypes.addressof(program)))
