@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, time
 from typing import Any, TypeVar, dataclass_transform, get_args, get_type_hints
 
@@ -31,12 +31,15 @@ def settings_model(kind: type[T]) -> type[T]:
     return dataclasses.dataclass(frozen=True, kw_only=True)(kind)
 
 
-def read(kind: type[T], data: Any, section: str) -> T:
-    """A model from a table. ConfigError has one line for each key that is wrong, and says what is valid."""
+def read(kind: type[T], data: Any, section: str, *, later: Collection[str] = ()) -> T:
+    """A model from a table. ConfigError has one line for each key that is wrong, and says what is valid.
+
+    The caller looks for variables that are not set in the values of the keys `later`.
+    """
     from pydantic import ValidationError
 
     given = table(data, section)
-    if (unset := unset_problem(given)) is not None:
+    if (unset := unset_problem({key: value for key, value in given.items() if key not in later})) is not None:
         raise ConfigError(unset)
     try:
         # As JSON, because a strict reading then still takes an array for a tuple and a string for a path.

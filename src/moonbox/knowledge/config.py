@@ -23,7 +23,7 @@ from moonbox.config.file import resolve_path
 from moonbox.config.reader import check_keys, read, schema
 from moonbox.config.sections import DEFAULT_STORE, SOURCE_NAME, KnowledgeTable
 from moonbox.config.variables import unset_problem
-from moonbox.errors import ConfigError, ToolError
+from moonbox.errors import ConfigError
 from moonbox.knowledge.records import Connector, EmbeddingError, KnowledgeError
 from moonbox.suggest import unknown
 
@@ -67,16 +67,18 @@ class KnowledgeConfig:
 
         `connectors` replaces the built-in kinds; extend it as `{**builtin_connectors(), "mine": kind}`.
         """
-        given, unusable, unset = _without_unset(data)
-        table = read(KnowledgeTable, given, "knowledge")
+        table = read(KnowledgeTable, data, "knowledge", later=("sources", "embeddings"))
         kinds = builtin_connectors() if connectors is None else connectors
         sources: dict[str, Connector] = {}
-        for name, options in table.sources.items():
+        for name, options in data.get("sources", {}).items():
             section = f"knowledge.sources.{name}"
+            if (problem := unset_problem(options)) is not None:
+                sources[name] = Unusable(partial(KnowledgeError, problem))
+                continue
             kind, rest = _choice("connector", options, kinds, section)
             sources[name] = kinds[kind].build(rest, base_dir, section)
-        sources.update(unusable)
-        embeddings, local = _embeddings(table.embeddings)
+        unset = unset_problem(data.get("embeddings"))
+        embeddings, local = _embeddings(table.embeddings if unset is None else None)
         return cls(resolve_path(base_dir.absolute(), table.path), sources, embeddings, local, unset)
 
     def embedder(self) -> Embedder | None:
@@ -149,26 +151,6 @@ class Unusable:
 
     embed = warm = search = get = sources = scan
     name = property(scan)
-
-
-def unusable_knowledge(problem: str) -> Unusable:
-    """A knowledge base whose tools report a problem."""
-    return Unusable(partial(ToolError, problem, code="unavailable"))
-
-
-def _without_unset(data: Any) -> tuple[Any, dict[str, Connector], str | None]:
-    """The section without the tables that have unset variables, those sources, and the problem of the embeddings."""
-    if not isinstance(data, dict):
-        return data, {}, None  # the reader says what is wrong with it
-    given, unusable = dict(data), {}
-    if isinstance(sources := given.get("sources"), dict):
-        problems = {name: problem for name, item in sources.items() if (problem := unset_problem(item)) is not None}
-        unusable = {name: Unusable(partial(KnowledgeError, problem)) for name, problem in problems.items()}
-        given["sources"] = {name: item for name, item in sources.items() if name not in unusable}
-    unset = unset_problem(given.get("embeddings"))
-    if unset is not None:
-        del given["embeddings"]
-    return given, dict(unusable), unset
 
 
 def _embeddings(table: Mapping[str, Any] | None) -> tuple[OpenAIEmbeddings | None, bool]:

@@ -18,6 +18,7 @@ import contextlib
 import json
 import logging
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from moonbox.closing import Closing
 from moonbox.config import Config
 from moonbox.config.sections import CodeModeSettings, JournalSettings, read_limits
 from moonbox.config.variables import unset_problem
+from moonbox.errors import ToolError
 from moonbox.project import sections
 from moonbox.tools.naming import safe_alias
 from moonbox.wording import counted
@@ -257,10 +259,10 @@ def _open_knowledge(config: Config, closing: contextlib.ExitStack) -> tuple[Know
     if not section:
         return None, []
     from moonbox.knowledge.base import KnowledgeBase, knowledge_tools
-    from moonbox.knowledge.config import unusable_knowledge
+    from moonbox.knowledge.config import Unusable
 
     if (problem := unset_problem(section.get("path"))) is not None:
-        return None, knowledge_tools(unusable_knowledge(problem))
+        return None, knowledge_tools(Unusable(partial(ToolError, problem, code="unavailable")))
     knowledge = closing.enter_context(KnowledgeBase.from_config(sections.read_knowledge(config)))
     return knowledge, knowledge_tools(knowledge)
 
