@@ -77,8 +77,8 @@ import ctypes, errno, json, os, struct, sys
 from moonbox.worker import jail
 from moonbox.worker.jail import seccomp
 from moonbox.worker.jail.libc import Libc
-from moonbox.worker.jail.policy import ARCHITECTURES
-own = ARCHITECTURES[os.uname().machine].seccomp
+from moonbox.worker.jail.policy import ARCHITECTURES, numbers
+own = numbers(ARCHITECTURES[os.uname().machine])["seccomp"]
 code = seccomp.Assembler()
 code.load(seccomp.NUMBER)
 for number in (own, 444):

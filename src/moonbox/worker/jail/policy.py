@@ -227,22 +227,20 @@ class Architecture:
 
     - `audit`: AUDIT_ARCH_*, what the kernel calls it in seccomp data.
     - `column`: where its numbers are in the table.
-    - `seccomp`: the number of the `seccomp` system call itself.
     - `foreign_from`: numbers from here on belong to another calling convention (x32).
     """
 
-    __slots__ = ("audit", "column", "foreign_from", "seccomp")
+    __slots__ = ("audit", "column", "foreign_from")
 
-    def __init__(self, *, audit: int, column: int, seccomp: int, foreign_from: int | None = None) -> None:
+    def __init__(self, *, audit: int, column: int, foreign_from: int | None = None) -> None:
         self.audit = audit
         self.column = column
-        self.seccomp = seccomp
         self.foreign_from = foreign_from
 
 
 ARCHITECTURES = {
-    "x86_64": Architecture(audit=0xC000_003E, column=0, seccomp=317, foreign_from=0x4000_0000),
-    "aarch64": Architecture(audit=0xC000_00B7, column=1, seccomp=277),
+    "x86_64": Architecture(audit=0xC000_003E, column=0, foreign_from=0x4000_0000),
+    "aarch64": Architecture(audit=0xC000_00B7, column=1),
 }
 
 NEWEST_KNOWN = 450

@@ -49,17 +49,6 @@ Rules = tuple[Checked, ...]
 Names = tuple[str, ...]
 
 
-class Filter:
-    """A compiled program, where in it the worker's process id has to be put, and the number of the `seccomp` call."""
-
-    __slots__ = ("pid_at", "program", "syscall")
-
-    def __init__(self, program: bytes, pid_at: tuple[int, ...], syscall: int) -> None:
-        self.program = program
-        self.pid_at = pid_at
-        self.syscall = syscall
-
-
 def filter_calls(libc: Libc, allowed: Names = ALLOWED, checked: Rules = CHECKED, hostile: Names = HOSTILE) -> Step:
     """Put every thread of this process under the filter, for good. Needs no_new_privileges."""
     machine = os.uname().machine
@@ -67,20 +56,21 @@ def filter_calls(libc: Libc, allowed: Names = ALLOWED, checked: Rules = CHECKED,
         raise Unavailable(f"no system call table for {machine}; there is one for {' and '.join(ARCHITECTURES)}")
     if sys.maxsize < 2**32 or sys.byteorder != "little":
         raise Unavailable("the system call tables are for 64-bit little-endian processes")
-    compiled = compile_policy(ARCHITECTURES[machine], allowed, checked, hostile)
-    program = ctypes.create_string_buffer(compiled.program, len(compiled.program))
-    count = len(compiled.program) // INSTRUCTION.size
+    architecture = ARCHITECTURES[machine]
+    compiled, pid_at = compile_policy(architecture, allowed, checked, hostile)
+    program = ctypes.create_string_buffer(compiled, len(compiled))
+    count = len(compiled) // INSTRUCTION.size
     header = ctypes.create_string_buffer(struct.pack("@HP", count, ctypes.addressof(program)))
-    install = libc.ready(compiled.syscall, SET_MODE_FILTER, FLAG_TSYNC, ctypes.addressof(header))
+    install = libc.ready(numbers(architecture)["seccomp"], SET_MODE_FILTER, FLAG_TSYNC, ctypes.addressof(header))
     layer = Layer("seccomp", True, "every system call is refused but those that computing needs, in every thread")
-    fill_in = [partial(put_pid, program, offset) for offset in compiled.pid_at]
+    fill_in = [partial(put_pid, program, offset) for offset in pid_at]
     return Step(layer, *fill_in, install, reasons=_REASONS, keep=(program, header))
 
 
 def compile_policy(
     architecture: Architecture, allowed: Names = ALLOWED, checked: Rules = CHECKED, hostile: Names = HOSTILE
-) -> Filter:
-    """The policy as a program for one architecture."""
+) -> tuple[bytes, list[int]]:
+    """The policy as a program for one architecture, and where in it the worker's process id has to be put."""
     code, pid_at = Assembler(), list[int]()
     ranges = _ranges(architecture, allowed, checked, hostile)
     code.load(ARCH)
@@ -93,7 +83,7 @@ def compile_policy(
     for action in (ALLOW, REFUSE, UNKNOWN, KILL_PROCESS):
         code.label(_place(action))
         code.give(action)
-    return Filter(code.assemble(), tuple(pid_at), architecture.seccomp)
+    return code.assemble(), pid_at
 
 
 def put_pid(program: ctypes.Array[ctypes.c_char], offset: int) -> None:
