@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 from sqlglot.dialects import Postgres
@@ -21,6 +21,9 @@ from sqlglot.tokenizer_core import TokenType
 from moonbox.errors import ArgumentError
 from moonbox.wording import one_line
 
+if TYPE_CHECKING:
+    from moonbox.sources.databases import PostgresDatabase
+
 _DEEPEST = 20
 _LONGEST_NAME = 63  # bytes; the rest of a name is cut off
 _BEFORE_A_NAME = frozenset({"AS", "WITH", "RECURSIVE", "INTO"})
@@ -28,20 +31,7 @@ _BEFORE_A_NAME = frozenset({"AS", "WITH", "RECURSIVE", "INTO"})
 _OF_CHANGES = frozenset({"excluded", "old", "new"})
 
 
-class ColumnCatalog(Protocol):
-    """What is known of the database."""
-
-    def callables(self) -> frozenset[str]:
-        """The names of all functions and types."""
-
-    def owned(self) -> frozenset[str]:
-        """The names of functions that the database's owner has made, and that no function of PostgreSQL has."""
-
-    def columns_of(self, schema: str, table: str) -> frozenset[str]:
-        """The columns of a table; of the one that the search path finds where the schema is empty."""
-
-
-def check_calls(tree: Any, text: str, catalog: ColumnCatalog, allowed: Collection[str]) -> None:
+def check_calls(tree: Any, text: str, catalog: PostgresDatabase, allowed: Collection[str]) -> None:
     """Raise ArgumentError where the text, which the parser wrote from the tree, may call a function that is unknown.
 
     `allowed` are names of functions of the owner that may be called, in capitals.
@@ -50,10 +40,10 @@ def check_calls(tree: Any, text: str, catalog: ColumnCatalog, allowed: Collectio
     for before, token, following in zip([None, *tokens], tokens, tokens[1:], strict=False):
         if following.token_type == TokenType.L_PAREN and not (before and before.text.upper() in _BEFORE_A_NAME):
             name = _of_token(token)
-            if name in catalog.owned() and name.upper() not in allowed:
+            if name in catalog.owned and name.upper() not in allowed:
                 raise ArgumentError(f"the function {one_line(name, 80)} is not allowed")
     dotted = Counter(_of_token(name) for dot, name in pairwise(tokens) if dot.token_type == TokenType.DOT)
-    if not dotted.keys() & (callables := catalog.callables()):
+    if not dotted.keys() & (callables := catalog.callables):
         return
     known = _Relations(tree, catalog)
     for node in tree.walk():
@@ -90,7 +80,7 @@ def _cut(name: str) -> str:
 class _Relations:
     """The relations of a statement by their names, wherever in it they are."""
 
-    def __init__(self, tree: Any, catalog: ColumnCatalog) -> None:
+    def __init__(self, tree: Any, catalog: PostgresDatabase) -> None:
         self._catalog = catalog
         self._named: dict[str, list[Any]] = {}
         self._queries: dict[str, list[Any]] = {}

@@ -52,7 +52,7 @@ def opened(
 ) -> tuple[Any, tuple[int, ...]]:
     """A connection, which is there before the jail is."""
     os.environ.update(map(tuple, environment))  # type: ignore[arg-type]  # pairs
-    postgres = _Postgres(url, seconds, write)
+    postgres = PostgresDatabase(url, seconds, write)
     return postgres, (postgres.connection.fileno(),)
 
 
@@ -259,10 +259,14 @@ class _DuckDB:
         return found
 
 
-class _Postgres:
+class PostgresDatabase:
     """A connection, which is also the catalog of what is in the database."""
 
     dialect, columns = "postgres", _POSTGRES_COLUMNS
+    callables: frozenset[str]
+    """The names of all functions and types."""
+    owned: frozenset[str]
+    """The names of functions that the database's owner has made, and that no function of PostgreSQL has."""
 
     def __init__(self, url: str, seconds: float, write: bool) -> None:
         import psycopg
@@ -276,7 +280,7 @@ class _Postgres:
             raise ToolError(f"{problem}"[:_LONGEST_WORDS], code=FAILED) from None
         _ = self.connection.info.timezone  # whose file is out of reach later
         _adapt(self.connection)
-        self._callables, self._owned = (
+        self.callables, self.owned = (
             frozenset(name for (name,) in self.connection.execute(names))
             for names in (_POSTGRES_CALLABLES, _POSTGRES_OWNED)
         )
@@ -288,13 +292,8 @@ class _Postgres:
 
         from moonbox.sources.calls import check_calls  # noqa: F401
 
-    def callables(self) -> frozenset[str]:
-        return self._callables
-
-    def owned(self) -> frozenset[str]:
-        return self._owned
-
     def columns_of(self, schema: str, table: str) -> frozenset[str]:
+        """The columns of a table; of the one that the search path finds where the schema is empty."""
         cursor = self._psycopg.RawCursor(self.connection)
         return frozenset(name for (name,) in cursor.execute(_POSTGRES_TABLE, [table, schema]))
 
@@ -347,4 +346,4 @@ def _adapt(connection: Any) -> None:
     connection.adapters.register_dumper(dict, JsonbDumper)
 
 
-_DATABASES: dict[str, Any] = {"sqlite": _Sqlite, "duckdb": _DuckDB, "postgresql": _Postgres}
+_DATABASES: dict[str, Any] = {"sqlite": _Sqlite, "duckdb": _DuckDB, "postgresql": PostgresDatabase}

@@ -17,7 +17,7 @@ from moonbox.errors import ArgumentError
 from moonbox.wording import one_line
 
 if TYPE_CHECKING:
-    from moonbox.sources.calls import ColumnCatalog
+    from moonbox.sources.databases import PostgresDatabase
 
 CHANGES = "INSERT, UPDATE, DELETE, MERGE, CREATE, ALTER or DROP"
 _LONGEST = 100_000
@@ -54,7 +54,7 @@ def check(
     folders: Sequence[str],
     write: bool,
     allowed: tuple[Sequence[str], Sequence[str]] = ((), ()),
-    catalog: ColumnCatalog | None = None,
+    catalog: PostgresDatabase | None = None,
 ) -> Statement:
     """Raises ArgumentError for every statement that is not known to be harmless, or with `write` to be a change.
 
