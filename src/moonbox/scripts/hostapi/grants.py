@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from moonbox.errors import ConfigError
 from moonbox.net.addresses import Address, is_host_name, parse_address
@@ -33,9 +34,8 @@ class HostPattern:
     127.0.0.1:8080       an address, which may be a private one; so may 10.0.0.0/8, ::1 and [::1]:8080
     """
 
-    text: str
-    kind: Literal["any", "name", "subdomains", "network"]
     name: str = ""
+    """A host, or as `*.example.org` and `*` several."""
     network: IPv4Network | IPv6Network | None = None
     port: int | None = None
 
@@ -47,33 +47,23 @@ class HostPattern:
         host, port = _split_port(text)
         network = _network(host)
         if network is not None:
-            return cls(text, "network", network=network, port=port)
-        if host == "*":
-            return cls(text, "any", port=port)
+            return cls(network=network, port=port)
         name = (host.lower() if host.isascii() else host).removesuffix(".")
-        kind: Literal["name", "subdomains"] = "subdomains" if name.startswith("*.") else "name"
-        name = name.removeprefix("*.")
-        if name == "localhost" or name.endswith(".localhost"):
+        domain = name.removeprefix("*.")
+        if domain == "localhost" or domain.endswith(".localhost"):
             address = f"127.0.0.1:{port}" if port else "127.0.0.1"
             raise ConfigError(f'{text!r}: this machine is granted by its address; write "{address}"')
-        if not is_host_name(name):
+        if host != "*" and not is_host_name(domain):
             raise _invalid(text)
-        return cls(text, kind, name=name, port=port)
+        return cls(name, port=port)
 
     def allows(self, host: str, address: Address | None, port: int) -> bool:
         """Whether a URL may name this host (already in lower case) or, when it is one, this address."""
         if not self._allows_port(port):
             return False
         if address is not None:
-            return self.covers(address, port) or self.kind == "any"
-        match self.kind:
-            case "any":
-                return True
-            case "name":
-                return host == self.name
-            case "subdomains":
-                return host.endswith("." + self.name)
-        return False
+            return self.covers(address, port) or self.name == "*"
+        return fnmatchcase(host, self.name)
 
     def covers(self, address: Address, port: int) -> bool:
         """Whether it grants this very address, private or not."""

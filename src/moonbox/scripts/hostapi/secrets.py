@@ -92,7 +92,7 @@ class SecretStore:
 
     def _may_go(self, grant: SecretGrant, to: Target) -> bool:
         # "*" in http is for reading the web; it does not mean that a secret may go anywhere.
-        patterns = grant.patterns or [pattern for pattern in self._grants.patterns if pattern.kind != "any"]
+        patterns = grant.patterns or [pattern for pattern in self._grants.patterns if pattern.name != "*"]
         return any(pattern.allows(to.host, to.address, to.port) for pattern in patterns)
 
     def _find(self, handle: dict[str, Any]) -> _Secret:
