@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,12 +162,9 @@ def run_console(
 
 def _need_console() -> None:
     """MissingExtra where the console's packages are not installed."""
-    try:
-        import jinja2  # noqa: F401 - only to see whether it is there
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as problem:
-        raise MissingExtra(problem.name or "jinja2", "console", "the console") from None
+    for package in ("jinja2", "starlette", "uvicorn"):
+        if find_spec(package) is None:
+            raise MissingExtra(package, "console", "the console")
 
 
 def serve_app(

@@ -122,24 +122,21 @@ class ToolsSettings:
     def adapted(self, tool: Tool) -> Tool | bool:
         """The tool as it is used here; False for one that cannot be used."""
         own = self.own.get(tool.path)
-        if own is not None and own.undo is not None and tool.undo != own.undo and self.allows(tool):
-            changed = tool.with_(undo=own.undo)
-            again = self.adapted(changed)
-            return changed if again is True else again
-        if not self.allows(tool) or own is None or own.retry is None or tool.retry == own.retry:
+        if own is None or not self.allows(tool):
             return self.allows(tool)
-        try:
-            if (
-                not tool.hints.repeatable and tool.plan.converter is None
-            ):  # a Context of ours carries no key to a service
-                raise ToolDefinitionError("its source does not call it read-only or idempotent")
-            return tool.with_(retry=own.retry)
-        except ToolDefinitionError as problem:
-            message = f"[tools.{tool.path}.retry] {problem}"
-            if "mcp_server" not in tool.meta:
-                raise ConfigError(message) from None
-            _LOG.warning("%s", message)  # the server may change what it says at any time
-            return True
+        changed = tool if own.undo in (None, tool.undo) else tool.with_(undo=own.undo)
+        if own.retry not in (None, tool.retry):
+            try:
+                # A Context of ours carries no key to a service.
+                if not tool.hints.repeatable and tool.plan.converter is None:
+                    raise ToolDefinitionError("its source does not call it read-only or idempotent")
+                changed = changed.with_(retry=own.retry)
+            except ToolDefinitionError as problem:
+                message = f"[tools.{tool.path}.retry] {problem}"
+                if "mcp_server" not in tool.meta:
+                    raise ConfigError(message) from None
+                _LOG.warning("%s", message)  # the server may change what it says at any time
+        return changed is tool or changed
 
     def allows(self, tool: Tool) -> bool:
         """Whether a tool can be used, wherever it comes from."""

@@ -64,20 +64,10 @@ def _format(seconds: float, form: str | None) -> str:
 
 
 def _written(moment: datetime, directive: str) -> str:
-    match directive:
-        case "Y":
-            return f"{moment.year:04}"
-        case "b" | "B":
-            return _MONTHS[moment.month - 1][: 3 if directive == "b" else None]
-        case "a" | "A":
-            return _DAYS[moment.weekday()][: 3 if directive == "a" else None]
-        case "p":
-            return "AM" if moment.hour < 12 else "PM"
-        case "z":
-            return "+0000"
-        case "%":
-            return "%"
-    return moment.strftime("%" + directive)
+    month, day = _MONTHS[moment.month - 1], _DAYS[moment.weekday()]
+    half = "AM" if moment.hour < 12 else "PM"
+    named = {"Y": f"{moment.year:04}", "B": month, "b": month[:3], "A": day, "a": day[:3], "p": half, "z": "+0000"}
+    return named.get(directive) or moment.strftime("%" + directive)
 
 
 def _read(text: str, form: str) -> datetime:
