@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -20,39 +19,30 @@ from moonbox.worker.jail.process import describe_exit
 
 MIB = 1024 * 1024
 MEMORY, SLACK, CPU_SECONDS = 32 * MIB, 64 * MIB, 60
-SECONDS = 10.0
+SECONDS = 20.0
 BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from moonbox.worker.jail.probe import run_probe; run_probe()"
 
 
 def probe() -> tuple[Layer, ...]:
     """Every layer, tried in a process started for this alone, as a worker would be."""
-    root = str(Path(__file__).parents[3])
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        child = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", BOOT, root, str(theirs.fileno()), str(os.getpid())],
-            env={},
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-        theirs.close()
-        ours.settimeout(SECONDS)
-        try:
-            layers = _read_layers(ours)
-        finally:
-            complaint = _reaped(child)
-    why = _ending(child.returncode, complaint)
+    command = [sys.executable, "-I", "-S", "-c", BOOT, str(Path(__file__).parents[3])]
+    try:
+        done = subprocess.run(command, env={}, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS)
+        told, ended = done.stdout, _ending(done.returncode, done.stderr)
+    except subprocess.TimeoutExpired as late:
+        told, ended = late.stdout or b"", f"it took longer than {SECONDS:g} seconds"
+    complete = told[: told.rfind(b"\n") + 1].splitlines()
+    layers = {layer.name: layer for layer in (Layer(*json.loads(line)) for line in complete)}
+    why = f"the probe did not get to it: {ended}"
     return tuple(layers.get(name, Layer(name, False, why)) for name in LAYERS)
 
 
 def run_probe() -> None:
     """The probing process: put each layer in force, try to get past it, tell the outcome."""
-    channel = socket.socket(fileno=int(sys.argv[2]))
+    channel = os.dup(1)
 
     def tell(layer: Layer) -> Layer:
-        channel.sendall(json.dumps([layer.name, layer.active, layer.detail]).encode() + b"\n")
+        os.write(channel, json.dumps([layer.name, layer.active, layer.detail]).encode() + b"\n")
         return layer
 
     libc = load_libc()
@@ -62,8 +52,8 @@ def run_probe() -> None:
     _go_on_in_a_fork()  # as a worker is one: processes that have left the machine's numbers start no threads
     config = JailConfig(
         prepared=prepared,
-        keep_fds=(channel.fileno(),),
-        parent_pid=int(sys.argv[3]),
+        keep_fds=(channel,),
+        parent_pid=os.getppid(),
         memory=MEMORY,
         memory_slack=SLACK,
         cpu_seconds=CPU_SECONDS,
@@ -148,24 +138,7 @@ ATTEMPTS: dict[str, tuple[str, Callable[[], object]]] = {
 }
 
 
-def _read_layers(channel: socket.socket) -> dict[str, Layer]:
-    received = bytearray()
-    with suppress(TimeoutError, ConnectionError):
-        while part := channel.recv(65536):
-            received += part
-    complete = received[: received.rfind(b"\n") + 1].splitlines()
-    return {layer.name: layer for layer in (Layer(*json.loads(line)) for line in complete)}
-
-
-def _reaped(child: subprocess.Popen[bytes]) -> bytes:
-    try:
-        return child.communicate(timeout=1.0)[1]
-    except subprocess.TimeoutExpired:
-        child.kill()
-        return child.communicate()[1]
-
-
 def _ending(returncode: int, complaint: bytes) -> str:
     ended = describe_exit(-returncode if returncode < 0 else returncode << 8)
     last = complaint.decode(errors="replace").strip().rpartition("\n")[2]
-    return f"the probe did not get to it: {ended}" + (f": {last}" if last else "")
+    return f"{ended}: {last}" if last else ended
