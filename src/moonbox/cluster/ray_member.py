@@ -29,7 +29,6 @@ from moonbox.cluster.ray_messages import (
     CallFunction,
     FrontEndMessage,
     HostGone,
-    JoinCluster,
     NodeAddress,
     NodeProblem,
     NodesChanged,
@@ -54,9 +53,9 @@ _CHUNK = 16
 class RayMember:
     """Serves one front end."""
 
-    def __init__(self, sock: socket.socket, joined: JoinCluster) -> None:
+    def __init__(self, sock: socket.socket, version: str) -> None:
         self._sock = sock
-        self._version = joined.version
+        self._version = version
         self._lock = threading.Lock()  # messages go out whole
         self._hosts: dict[str, Any] = {}  # by their nodes; each version of moonbox has its own
         self._where: dict[str, Any] = {}  # what hosts that have not said yet where they are will answer
@@ -249,18 +248,20 @@ def _reason(problem: BaseException) -> str:
     return (lines[-1] if lines else type(problem).__name__)[:500]
 
 
-def main(number: int) -> None:
-    """Run the process; `number` is the descriptor of the front end's socket."""
+def main(number: int, address: str, version: str, path: list[str]) -> None:
+    """Run the process; `number` is the descriptor of the front end's socket, and `version` the front end's.
+
+    The modules of tools are looked for in `path`, as in the front end.
+    """
     with socket.socket(fileno=number) as sock:
         wire.send(sock, RayLoaded())
-        joined: JoinCluster = wire.receive(sock, JoinCluster, wire.LONGEST_ORDER)
-        sys.path[:] = joined.path
+        sys.path[:] = path
         try:
-            ray.init(joined.address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
+            ray.init(address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
         except Exception as problem:  # noqa: BLE001 - the front end is told
             wire.send(sock, RayRefused(_reason(problem)))
             os._exit(1)
-        member = RayMember(sock, joined)
+        member = RayMember(sock, version)
         threading.Thread(target=member.watch, name="moonbox-nodes", daemon=True).start()
         member.serve()
         leaving = threading.Timer(_LEAVE_SECONDS, os._exit, (1,))  # also when Ray cannot leave

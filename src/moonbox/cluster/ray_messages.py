@@ -11,14 +11,6 @@ from moonbox.cluster.wire import Count, Line, Message, Name
 # To the Ray process
 
 
-class JoinCluster(Message):
-    """The first message. The modules of tools are looked for in the same places as in the front end."""
-
-    address: str
-    path: list[str]
-    version: str
-
-
 class CallActor(Message):
     """Call a method of the actor of that name, which is made where there is none; number 0 wants no answer."""
 
@@ -63,7 +55,7 @@ class HostGone(Message):
     node: str
 
 
-FrontEndMessage = JoinCluster | CallActor | CallFunction | AskNodes | ReserveRoom | HostGone
+FrontEndMessage = CallActor | CallFunction | AskNodes | ReserveRoom | HostGone
 
 
 # From the Ray process

@@ -23,7 +23,6 @@ from moonbox.cluster.ray_messages import (
     AskNodes,
     CallActor,
     CallFunction,
-    JoinCluster,
     NodesChanged,
     RayAnswer,
     RayFailure,
@@ -187,8 +186,8 @@ class RayProcess:
         ours, theirs = socket.socketpair()
         paths = [path or os.getcwd() for path in sys.path]  # noqa: PTH109 - '' means this
         with theirs:
-            program = f"from moonbox.cluster.ray_member import main; main({theirs.fileno()})"
-            boot = f"import sys; sys.path[:] = {paths!r}; {program}"
+            call = f"main({theirs.fileno()}, {self._address!r}, {__version__!r}, paths)"
+            boot = f"import sys; paths = sys.path[:] = {paths!r}; from moonbox.cluster.ray_member import main; {call}"
             process = subprocess.Popen(
                 [sys.executable, "-I", "-c", boot],
                 pass_fds=(theirs.fileno(),),
@@ -200,7 +199,6 @@ class RayProcess:
             )
         try:
             self._receive(ours, RayLoaded, _LOAD_SECONDS, "Ray could not be loaded")
-            wire.send(ours, JoinCluster(self._address, paths, __version__))
             reason = f"the cluster {self._address!r} cannot be reached"
             told = self._receive(ours, NodesChanged | RayRefused, JOIN_SECONDS, reason)
             if isinstance(told, RayRefused):
