@@ -181,9 +181,10 @@ def test_the_local_model_tells_how_to_install_it(monkeypatch: pytest.MonkeyPatch
     )
 
 
-def test_the_local_model_knows_what_is_alike() -> None:
+def test_the_local_model_knows_what_is_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moonbox.knowledge.embedding._BATCH", 2)
     texts = ["a cat sleeps", "kittens are napping", "corporate tax law", ""]
-    cat, kitten, tax, nothing = LocalEmbedder(batch=2).embed(texts, "document")
+    cat, kitten, tax, nothing = LocalEmbedder().embed(texts, "document")
     assert len(cat) == 256
     assert nothing == [0.0] * 256
 

@@ -22,7 +22,7 @@ from moonbox.retry import retry_after
 
 MAX_ANSWER = 64_000_000
 LONGEST_PAUSE = 30.0
-_MOST_TOKENS = 4096
+_MOST_TOKENS, _BATCH = 4096, 256
 RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 
 
@@ -159,16 +159,15 @@ class LocalEmbedder:
 
     name = "wordllama-l2-supercat-256"
 
-    def __init__(self, *, batch: int = 256) -> None:
-        self._batch = batch
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._model: tuple[Any, Any, Any] | None = None
 
     def embed(self, texts: Sequence[str], kind: Literal["document", "query"]) -> list[list[float]]:
         numpy, tokenizer, table = self._loaded()
         rows = numpy.zeros((len(texts), table.shape[1]), numpy.float32)
-        for start in range(0, len(texts), self._batch):
-            encodings = tokenizer.encode_batch(list(texts[start : start + self._batch]), add_special_tokens=False)
+        for start in range(0, len(texts), _BATCH):
+            encodings = tokenizer.encode_batch(list(texts[start : start + _BATCH]), add_special_tokens=False)
             for row, encoding in zip(rows[start:], encodings, strict=False):
                 if encoding.ids:
                     mean = table[encoding.ids].mean(axis=0)

@@ -89,7 +89,7 @@ def chunk_text(text: str, *, markdown: bool = True) -> list[Piece]:
     pieces: list[Piece] = []
     for start, end, heading in _gathered(list(_sections(text)) if markdown else [(0, len(text), "")]):
         pieces.extend(_split(text, start, end, heading))
-    return pieces or [Piece(0, 0, 0, "")]
+    return pieces
 
 
 # Both alternatives are anchored at a line's start and read that line once: linear in the text.
@@ -146,8 +146,6 @@ def _heading_text(title: str) -> str:
 
 def _gathered(sections: list[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
     """Sections, with those that are short joined to what follows."""
-    if not sections:
-        return
     begin, end, heading = sections[0]
     for start, stop, path in sections[1:]:
         if end - begin >= MIN_CHARS or stop - begin > MAX_CHARS:
@@ -163,7 +161,7 @@ def _split(text: str, start: int, end: int, heading: str) -> Iterator[Piece]:
     while end - start > MAX_CHARS - overlap:
         cut = _border(text, start, start + MAX_CHARS - overlap)
         yield Piece(start - overlap, cut, overlap, heading)
-        overlap = _overlap(text, start, cut)
+        overlap = _overlap(text, cut)
         start = cut
     if start < end:
         yield Piece(start - overlap, end, overlap, heading)
@@ -189,10 +187,7 @@ def _border(text: str, start: int, limit: int) -> int:
     return at + 1 if at >= 0 else limit
 
 
-def _overlap(text: str, start: int, cut: int) -> int:
-    """How many characters before `cut` the next piece repeats: from a word's start on."""
-    earliest = max(start, cut - OVERLAP)
-    if earliest == start:
-        return 0  # do not repeat the whole piece
-    space = _SPACE_OR_LINE_END.search(text, earliest, cut)
+def _overlap(text: str, cut: int) -> int:
+    """How many characters before `cut` the next piece repeats: from a word's start on, and far less than the piece."""
+    space = _SPACE_OR_LINE_END.search(text, cut - OVERLAP, cut)
     return cut - space.end() if space else 0
