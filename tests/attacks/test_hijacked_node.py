@@ -31,6 +31,7 @@ from moonbox.cluster.ray_messages import (
 )
 from moonbox.cluster.source import HostConnection
 from moonbox.cluster.wire import HostLost, HostStatus, SpawnAnswer, SpawnFailed, WorkerEnded, WorkerSpawned
+from moonbox.worker.sources import exactly
 from tests.long import times
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class FakeHost:
     def _beat(self, sock: socket.socket) -> None:
         try:
             with sock:
-                wire.exactly(sock, wire.GREETING.size)
+                exactly(sock, wire.GREETING.size)
                 while True:
                     wire.receive(sock, wire.Order, wire.LONGEST_ORDER)
                     wire.send(sock, HONEST[0][1])
@@ -137,7 +138,7 @@ class FakeHost:
     def _lie(self, sock: socket.socket) -> None:
         try:
             with sock:
-                wire.exactly(sock, wire.GREETING.size)
+                exactly(sock, wire.GREETING.size)
                 wire.receive(sock, wire.Order, wire.LONGEST_ORDER)
                 sock.sendall(self._answer)
                 sock.recv(1)  # until the front end hangs up

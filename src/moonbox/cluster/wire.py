@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, msgpack
 
 from moonbox.errors import WorkerError
+from moonbox.worker.sources import exactly
 
 TOKEN_SIZE = 32
 NAME_SIZE = 16
@@ -25,7 +26,6 @@ LONGEST_ORDER = 1 << 26
 """Bytes of an order; the configuration of workers names every tool."""
 LONGEST_ANSWER = 1 << 16
 """Bytes of what a host answers."""
-_CHUNK = 1 << 18
 _LENGTH = struct.Struct("!I")
 _IDLE_SECONDS, _PROBE_SECONDS, _PROBES = 5, 3, 3
 Count = Annotated[int, Meta(ge=0, le=2**62)]
@@ -165,18 +165,3 @@ def decoded(data: bytes, kind: Any) -> Any:
         return msgpack.decode(data, type=kind)
     except (ValueError, RecursionError) as problem:  # msgspec's errors are ValueErrors
         raise OSError(f"a message cannot be read: {str(problem)[:200]}") from None
-
-
-def exactly(sock: socket.socket, size: int, deadline: float | None = None) -> bytes:
-    """That many bytes; raises OSError where there are fewer."""
-    data = bytearray()
-    while len(data) < size:
-        if deadline is not None:
-            if (left := deadline - monotonic()) <= 0:
-                raise TimeoutError("timed out")
-            sock.settimeout(left)
-        more = sock.recv(min(size - len(data), _CHUNK))
-        if not more:
-            raise ConnectionError("the other side has hung up")
-        data += more
-    return bytes(data)

@@ -25,7 +25,7 @@ from moonbox.closing import Closing
 from moonbox.errors import ArgumentError, ToolError, UsageError, WorkerError
 from moonbox.wording import one_line
 from moonbox.worker.jail import Layer, describe_exit
-from moonbox.worker.sources import ProcessSource, folders_of
+from moonbox.worker.sources import ProcessSource, exactly, folders_of
 from moonbox.worker.zygote import LENGTH
 
 if TYPE_CHECKING:
@@ -305,10 +305,10 @@ class ChoreChild:
             try:
                 self._socket.settimeout(seconds)
                 self._socket.sendall(LENGTH.pack(len(request)) + request)
-                (length,) = LENGTH.unpack(self._exactly(LENGTH.size, deadline))
+                (length,) = LENGTH.unpack(exactly(self._socket, LENGTH.size, deadline))
                 if length > most:
                     raise ChoreFailed(f"answered with more than {most:,} bytes")
-                status, value = decoded(self._exactly(length, deadline))
+                status, value = decoded(exactly(self._socket, length, deadline))
             except TimeoutError:
                 raise ChoreFailed(f"took longer than {seconds:.3g} seconds", late=True) from None
             except (msgspec.MsgspecError, RecursionError):
@@ -335,16 +335,6 @@ class ChoreChild:
         if status == "memory":
             raise ChoreFailed(f"needed more than {memory // MIB} MB")
         raise ChoreFailed(f"failed: {one_line(str(value), 300)}")
-
-    def _exactly(self, size: int, deadline: float) -> bytes:
-        parts = bytearray()
-        while len(parts) < size:
-            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
-            part = self._socket.recv(min(size - len(parts), MIB))
-            if not part:
-                raise ConnectionResetError
-            parts += part
-        return bytes(parts)
 
     def hang_up(self) -> None:
         """No more is asked of the process, which ends when it has nothing to do."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _START_SECONDS = 20.0
 REPLY_SECONDS = 5.0
 _ANSWER_SIZE = 256  # bytes; most answers have less
+_CHUNK = 1 << 18
 _SOCKET_BUFFER = 32 * 1024  # bytes that a socket takes before the other side reads
 
 
@@ -294,6 +295,21 @@ def _boot(fd: int, notes: int, engine: dict[str, Any]) -> str:
     options = f"native={wanted()}, engine={engine['name']!r}, program={engine['program']!r}"
     start = f"from moonbox.worker.zygote import main; main({fd}, {notes}, {options})"
     return f"import sys; sys.path[:0] = {folders!r}; {start}"
+
+
+def exactly(sock: socket.socket, size: int, deadline: float | None = None) -> bytes:
+    """That many bytes; raises OSError where there are fewer."""
+    data = bytearray()
+    while len(data) < size:
+        if deadline is not None:
+            if (left := deadline - time.monotonic()) <= 0:
+                raise TimeoutError("timed out")
+            sock.settimeout(left)
+        more = sock.recv(min(size - len(data), _CHUNK))
+        if not more:
+            raise ConnectionError("the other side has hung up")
+        data += more
+    return bytes(data)
 
 
 def folders_of(packages: Sequence[str]) -> list[str]:
