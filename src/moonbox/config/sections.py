@@ -206,13 +206,7 @@ class ScriptTable:
         own = {key: given.pop(key) for key in list(given) if key not in _SCRIPT_KEYS}
         return read(cls, {**given, "config": own}, section)
 
-    @property
-    def grants(self) -> dict[str, Any]:
-        """What it may reach, as the table says it."""
-        return {key: getattr(self, key) for key in GRANT_KEYS}
 
-
-GRANT_KEYS = ("http", "env", "read", "write", "secrets")
 _SCRIPT_KEYS = frozenset(item.name for item in fields(ScriptTable)) - {"config"}
 
 
@@ -391,11 +385,6 @@ class ServeSettings:
             raise ConfigError("two clients must not have the same token")
 
     @property
-    def protected(self) -> bool:
-        """Whether clients need a token."""
-        return bool(self.token is not None or self.tokens or self.oauth is not None)
-
-    @property
     def host_names(self) -> frozenset[str]:
         """The Host headers that are accepted, without ports; empty where any is."""
         own = {self.host if ":" not in self.host else f"[{self.host.strip('[]')}]"}
@@ -407,7 +396,8 @@ class ServeSettings:
 
     def check_address(self) -> None:
         """Refuse to serve other machines without a token."""
-        if not self.protected and not is_loopback(self.host):
+        needs_token = self.token is not None or self.tokens or self.oauth is not None
+        if not needs_token and not is_loopback(self.host):
             raise UsageError(
                 f"serving on {self.host} requires a token: use --token or [serve] token, or serve on 127.0.0.1"
             )

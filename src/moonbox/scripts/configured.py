@@ -62,7 +62,7 @@ class ScriptSettings:
         given = ScriptTable.from_dict(data, section)
         try:
             grants = Grants.from_dict(
-                given.grants, folder, protected=(*protected, str(resolve_path(folder, given.path)))
+                vars(given), folder, protected=(*protected, str(resolve_path(folder, given.path)))
             )
         except ConfigError as problem:
             raise ConfigError(f"[{section}] {problem}") from None

@@ -87,13 +87,9 @@ class ScriptLibrary(Closing):
         self._context |= context or {}
         self._lock = threading.Lock()
         self._loaded: dict[str, LoadedScript] = {}  # by `_key`
-        self._scripts: tuple[LoadedScript, ...] = ()
-        self.refresh()
-
-    @property
-    def scripts(self) -> tuple[LoadedScript, ...]:
+        self.scripts: tuple[LoadedScript, ...] = ()
         """Every script, with its tool or its problem."""
-        return self._scripts
+        self.refresh()
 
     def refresh(self) -> bool:
         """Load new and changed scripts, and remove deleted ones. Returns whether there were any."""
@@ -217,7 +213,7 @@ class ScriptLibrary(Closing):
                     script, tool=None, problem=f"{files} both define the tool '{name}'; rename one of them"
                 )
             scripts.append(script)
-        self._scripts = tuple(scripts)
+        self.scripts = tuple(scripts)
         for path in self.toolbox.paths():
             if path not in named:
                 self.toolbox.remove(path)

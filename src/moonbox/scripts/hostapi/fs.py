@@ -186,7 +186,7 @@ class _Writing:
 
     @contextlib.contextmanager
     def _parent(self, path: GrantedPath) -> Iterator[int]:
-        folder = replace(path, text=f"the folder of {path.text}", inside=path.parent)
+        folder = replace(path, text=f"the folder of {path.text}", inside=str(Path(path.inside).parent))
         with self._folders.opened(folder, folder.inside, FOLDER) as fd, translated(path):
             yield fd
 

@@ -50,10 +50,6 @@ class GrantedPath:
     """Relative to the root, normalized; "." for the root itself."""
 
     @property
-    def parent(self) -> str:
-        return str(Path(self.inside).parent)
-
-    @property
     def name(self) -> str:
         return Path(self.inside).name
 
