@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import ConfigError, ToolError
+from moonbox.errors import ConfigError
 from moonbox.knowledge.records import KnowledgeError, Scanned
 from moonbox.scripts.configured import ScriptSettings
 from moonbox.scripts.definition import read_source, script_repl
@@ -91,13 +91,9 @@ class ScriptConnectorKind:
     """As in [sandbox]."""
 
     def build(self, options: Mapping[str, Any], base_dir: Path, where: str) -> ScriptConnector:
-        name = where.rpartition(".")[2]
-        try:
-            settings = ScriptSettings.from_dict(
-                name, dict(options), base_dir, section=where, protected=self.protected, hidden=self.hidden
-            )
-        except ToolError as problem:
-            raise ConfigError(str(problem)) from None
+        settings = ScriptSettings.from_dict(
+            where.rpartition(".")[2], options, base_dir, section=where, protected=self.protected, hidden=self.hidden
+        )
         if settings.tools:
             raise ConfigError(f"[{where}] a connector script cannot call tools; remove the key tools")
         return ScriptConnector(settings, where, self.require)

@@ -253,7 +253,7 @@ def numbers(architecture: Architecture) -> dict[str, int]:
     return {name: number for name, row in _TABLE.items() if (number := row[column]) is not None}
 
 
-_TABLE = {
+_TABLE: dict[str, tuple[int, int | None]] = {
     **_ALLOWED,
     **_HOSTILE,
     "recvfrom": (45, 207),
