@@ -175,12 +175,12 @@ def test_two_runs_are_compared_call_by_call() -> None:
     failed = Call(2, "b", {"n": 2}, "error", error=CallError("x", "y"), duration=0.3)
     extra = Call(3, "c", {}, "ok")
     result = compare(run("same\nold", one, two, wall=1.0), run("same\nnew", one, failed, extra, wall=2.0))
-    assert result.figures["wall"] == (1.0, 2.0)
-    assert [line for line in result.diff if line[0] in "+-"] == [("-", "old"), ("+", "new")]
-    statuses = [(pair.tool, pair.a_status, pair.b_status) for pair in result.calls]
+    assert result["figures"]["wall"] == (1.0, 2.0)
+    assert [line for line in result["diff"] if line[0] in "+-"] == [("-", "old"), ("+", "new")]
+    statuses = [(pair["tool"], pair["a_status"], pair["b_status"]) for pair in result["calls"]]
     assert statuses == [("a", "ok", "ok"), ("b", "ok", "error"), ("c", None, "ok")]
-    assert (result.same_values, result.same_output, result.hidden_calls) == (False, True, 0)
-    assert compare(run("s", wall=1), run("s", wall=1)).diff == ()
+    assert (result["same_values"], result["same_output"], result["hidden_calls"]) == (False, True, 0)
+    assert compare(run("s", wall=1), run("s", wall=1))["diff"] == []
 
 
 @pytest.mark.parametrize(

@@ -136,59 +136,19 @@ def _as_direct_call(call: Call) -> str:
     return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
 
 
-@dataclass(frozen=True, slots=True)
-class CallPair:
-    """A call that both runs made, or that only one did: then the other's number, status and duration are None."""
+def compare(a: Run, b: Run) -> dict[str, Any]:
+    """What differs between two runs, the earlier first, as JSON.
 
-    tool: str
-    arguments: str
-    a: int | None
-    a_status: str | None
-    a_duration: float | None
-    b: int | None
-    b_status: str | None
-    b_duration: float | None
-    same: bool
-    """Whether both made it, with the same answer."""
-
-    @classmethod
-    def of(cls, a: Call | None, b: Call | None) -> CallPair:
-        call = a or b
-        assert call is not None
-        same = a is not None and b is not None and _answer(a) == _answer(b)
-        sides = [(None, None, None) if one is None else (one.index, one.status, one.duration) for one in (a, b)]
-        fields: tuple[Any, ...] = (*_identity(call), *sides[0], *sides[1], same)
-        return cls(*fields)
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """What differs between the run `a` and the run `b`."""
-
-    figures: dict[str, tuple[float, float]]
-    diff: tuple[tuple[str, str], ...]
-    """Lines of the scripts with "+", "-" or " " in front; empty where the scripts are the same."""
-    calls: tuple[CallPair, ...]
-    hidden_calls: int
-    """Calls that are left out here because there are too many."""
-    same_values: bool
-    same_output: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-def compare(a: Run, b: Run) -> Comparison:
-    """Compare two runs, the earlier first."""
-    hidden = max(0, len(a.calls) - _MAX_CALLS) + max(0, len(b.calls) - _MAX_CALLS)
-    return Comparison(
-        figures=_figures(a, b),
-        diff=tuple(_diff(a.source, b.source)),
-        calls=tuple(_pairs(a.calls[:_MAX_CALLS], b.calls[:_MAX_CALLS])),
-        hidden_calls=hidden,
-        same_values=a.values == b.values,
-        same_output=a.output == b.output,
-    )
+    Lines of the scripts have "+", "-" or " " in front; `hidden_calls` are left out here because there are too many.
+    """
+    return {
+        "figures": _figures(a, b),
+        "diff": list(_diff(a.source, b.source)),
+        "calls": list(_pairs(a.calls[:_MAX_CALLS], b.calls[:_MAX_CALLS])),
+        "hidden_calls": max(0, len(a.calls) - _MAX_CALLS) + max(0, len(b.calls) - _MAX_CALLS),
+        "same_values": a.values == b.values,
+        "same_output": a.output == b.output,
+    }
 
 
 def _figures(a: Run, b: Run) -> dict[str, tuple[float, float]]:
@@ -210,15 +170,26 @@ def _diff(a: str, b: str) -> Iterator[tuple[str, str]]:
             yield (" ", line) if line.startswith("@@") else (line[:1], line[1:])
 
 
-def _pairs(a: Sequence[Call], b: Sequence[Call]) -> Iterator[CallPair]:
+def _pairs(a: Sequence[Call], b: Sequence[Call]) -> Iterator[dict[str, Any]]:
     """The calls in order; those with the same tool and arguments stand side by side."""
     first, second = ([_identity(call) for call in calls] for calls in (a, b))
     for kind, i, j, k, m in difflib.SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
         if kind == "equal":
-            yield from map(CallPair.of, a[i:j], b[k:m])
+            yield from (_pair(one, other, one) for one, other in zip(a[i:j], b[k:m], strict=True))
         else:
-            yield from (CallPair.of(call, None) for call in a[i:j])
-            yield from (CallPair.of(None, call) for call in b[k:m])
+            yield from (_pair(call, None, call) for call in a[i:j])
+            yield from (_pair(None, call, call) for call in b[k:m])
+
+
+def _pair(a: Call | None, b: Call | None, either: Call) -> dict[str, Any]:
+    """A call that both runs made, or that only one did: then the other's number, status and duration are None."""
+    tool, arguments = _identity(either)
+    sides = {
+        **{"a": a and a.index, "a_status": a and a.status, "a_duration": a and a.duration},
+        **{"b": b and b.index, "b_status": b and b.status, "b_duration": b and b.duration},
+    }
+    same = a is not None and b is not None and _answer(a) == _answer(b)
+    return {"tool": tool, "arguments": arguments, **sides, "same": same}
 
 
 def _identity(call: Call) -> tuple[str, str]:

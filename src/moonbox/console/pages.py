@@ -129,18 +129,16 @@ async def comparison(service: Service, request: Request, _: str) -> dict[str, An
     result = await in_thread(compare, a, b)
     calls = [
         {**pair, **{f"{side}_text": _call_text(pair[f"{side}_status"], pair[f"{side}_duration"]) for side in "ab"}}
-        for pair in result.to_dict()["calls"]
+        for pair in result["calls"]
     ]
     return {
+        **result,
         "title": "Comparison",
         "a": RunSummary.of(a),
         "b": RunSummary.of(b),
-        "figures": [_figure(name, *values) for name, values in result.figures.items() if any(values)],
-        "diff": result.diff,
+        "figures": [_figure(name, *values) for name, values in result["figures"].items() if any(values)],
         "calls": calls,
-        "first": next((number for number, pair in enumerate(result.calls, 1) if not pair.same), 0),
-        "hidden_calls": result.hidden_calls,
-        "same_values": result.same_values,
+        "first": next((number for number, pair in enumerate(calls, 1) if not pair["same"]), 0),
         "answer_a": a.for_model(_ANSWER_CHARS),
         "answer_b": b.for_model(_ANSWER_CHARS),
         "timeline_a": as_json({"run": a.id, **timeline_of(a)}),

@@ -252,8 +252,7 @@ class _Api:
         first, second = text(request, "a"), text(request, "b")
         if first is None or second is None:
             raise Refused(400, "invalid", "a and b must be ids of runs")
-        comparison = await in_thread(compare, await self._find(first), await self._find(second))
-        return JsonAnswer(comparison.to_dict())
+        return JsonAnswer(await in_thread(compare, await self._find(first), await self._find(second)))
 
     async def list_servers(self, _: Request) -> Response:
         return JsonAnswer({"servers": [status.to_dict() for status in self._service.servers.statuses()]})
