@@ -184,12 +184,11 @@ def _pairs(a: Sequence[Call], b: Sequence[Call]) -> Iterator[dict[str, Any]]:
 def _pair(a: Call | None, b: Call | None, either: Call) -> dict[str, Any]:
     """A call that both runs made, or that only one did: then the other's number, status and duration are None."""
     tool, arguments = _identity(either)
-    sides = {
-        **{"a": a and a.index, "a_status": a and a.status, "a_duration": a and a.duration},
-        **{"b": b and b.index, "b_status": b and b.status, "b_duration": b and b.duration},
-    }
-    same = a is not None and b is not None and _answer(a) == _answer(b)
-    return {"tool": tool, "arguments": arguments, **sides, "same": same}
+    pair: dict[str, Any] = {"tool": tool, "arguments": arguments}
+    for side, call in (("a", a), ("b", b)):
+        pair |= {side: call and call.index, f"{side}_status": call and call.status}
+        pair[f"{side}_duration"] = call and call.duration
+    return {**pair, "same": a is not None and b is not None and _answer(a) == _answer(b)}
 
 
 def _identity(call: Call) -> tuple[str, str]:

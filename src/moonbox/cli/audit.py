@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +14,7 @@ from moonbox.audit.query import RunSummary, TrailStats, labels_of, moment
 from moonbox.audit.reports import timeline_text, tracebacks
 from moonbox.audit.sinks import Store, default_path, open_trail
 from moonbox.cli.options import Json, Labels, argument, option
-from moonbox.cli.output import columns_table, confirm_deletion, console, lexer_of, print_json, when
+from moonbox.cli.output import are_to_show, columns_table, confirm_deletion, console, lexer_of, print_json, when
 from moonbox.cli.run_options import CommandRunOptions
 from moonbox.compact import short
 from moonbox.errors import AuditError, UsageError
@@ -53,11 +53,8 @@ def list_runs(
     """List runs, the latest first."""
     where: dict[str, Any] = {"tool": tool, "since": _since(since), "repl": repl, "labels": labels_of(label or ())}
     runs = _trail(db).list(limit, ok=False if failed else None, **where)
-    if as_json:
-        print_json([run.to_dict() for run in runs])
-    elif not runs:
-        typer.echo("no runs" + (" match" if failed or any(where.values()) else " in this trail"))
-    else:
+    none = "no runs" + (" match" if failed or any(where.values()) else " in this trail")
+    if are_to_show(runs, none, as_json=as_json):
         screen = console()
         for line in run_list(runs, screen.width):
             screen.print(line, no_wrap=True, overflow="ellipsis")
@@ -79,11 +76,10 @@ def show_run(
     for part in run_parts(run, screen.width):
         screen.print(part, soft_wrap=isinstance(part, str))
     end = run.started + run.usage.wall + 1.0 if run.state in ("ok", "failed") else float("inf")
-    later = [item.id for item in trail.list(_MOST_RELATED, since=run.started) if item.started <= end]
     others = []
-    for other in reversed(later):
+    for other in reversed(trail.list(_MOST_RELATED, since=run.started, until=end)):
         with contextlib.suppress(AuditError):  # a record that is damaged says nothing about this run
-            others.append(trail.get(other))
+            others.append(trail.get(other.id))
     for part in script_tree(run, others):
         screen.print(part, no_wrap=True, overflow="ellipsis")
 
@@ -208,13 +204,13 @@ def _since(text: str | None) -> float | None:
 # What is printed of runs
 
 
-_GAP = "  "
 _NARROWEST_SCRIPT = 12
-_NUMBERS = ("calls", "time")
+_BETWEEN = 3
+"""Between two columns of a table."""
 _UNENDED = ("running", "interrupted", "unfinished")
 
 
-def run_list(runs: Sequence[RunSummary], width: int) -> Iterator[Text]:
+def run_list(runs: Sequence[RunSummary], width: int) -> Iterator[RenderableType]:
     """One line for each run with the script at its end, or two lines where that is too narrow.
 
     Only the script is ever cut: every other column is as wide as what is in it.
@@ -224,37 +220,21 @@ def run_list(runs: Sequence[RunSummary], width: int) -> Iterator[Text]:
     ids = {run.id for run in runs}
     most = max(map(len, ids))
     length = next((size for size in range(8, most) if len({id[:size] for id in ids}) == len(ids)), most)
-    columns = {
-        "when": [Text(when(run.started)) for run in runs],
-        "id": [Text(visible(run.id[:length], keep="")) for run in runs],
-        "result": [_result(run) for run in runs],
-        "calls": [Text(run.calls_text) for run in runs],
-        "time": [Text(seconds(run.wall)) for run in runs],
-    }
-    widths = {name: max(len(name), *(cell.cell_len for cell in cells)) for name, cells in columns.items()}
-    scripts = [Text(visible(run.title, keep="")) for run in runs]
-    used = sum(widths.values()) + len(_GAP) * len(widths)
-    if width - used >= _NARROWEST_SCRIPT:
-        yield _columns({name: Text(name, "bold") for name in columns}, widths, Text("script", "bold"))
-        yield Text("─" * width, "dim")
-        for place, script in enumerate(scripts):
-            yield _columns({name: cells[place] for name, cells in columns.items()}, widths, script)
+    names = ("when", "id", "result", "calls", "time", "script")
+    rows = []
+    for run in runs:
+        id, script = visible(run.id[:length], keep=""), Text(visible(run.title, keep=""))
+        script.no_wrap, script.overflow = True, "ellipsis"
+        rows.append((when(run.started), id, _result(run), run.calls_text, seconds(run.wall), script))
+    *others, _ = zip(names, *rows, strict=True)
+    if width - sum(max(map(len, column)) + _BETWEEN for column in others) >= _NARROWEST_SCRIPT:
+        table = columns_table(names, rows, right=("calls", "time"), folded=("script",))
+        table.show_edge = False
+        yield table
         return
-    times = columns.pop("when")
-    for place, script in enumerate(scripts):
-        yield _columns({name: cells[place] for name, cells in columns.items()}, widths)
-        yield _columns({}, widths, Text(_GAP, "dim").append_text(times[place]).append(_GAP).append_text(script))
-
-
-def _columns(cells: Mapping[str, Text], widths: Mapping[str, int], rest: Text | None = None) -> Text:
-    """A line of cells, each as wide as its column, and a last one that may be cut."""
-    from rich.text import Text
-
-    line = []
-    for name, cell in cells.items():
-        line.append(cell.copy())
-        line[-1].align("right" if name in _NUMBERS else "left", widths[name])
-    return Text(_GAP).join([*line, *([rest] if rest is not None else [])])
+    for began, id, result, calls, took, script in rows:
+        yield Text.assemble(id, "  ", result, f"  {calls}  {took}")
+        yield Text.assemble((f"  {began}  ", "dim"), script)
 
 
 def _result(run: RunSummary) -> Text:

@@ -10,9 +10,10 @@ from pathlib import Path  # noqa: TC003 - read at run time by Typer
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec.structs import asdict
 
 from moonbox.cli.options import ConfigFile, Json, Labels, Place, argument, flag, option, with_run_options
-from moonbox.cli.output import columns_table, confirm_deletion, console, print_json, user_name, when
+from moonbox.cli.output import are_to_show, columns_table, confirm_deletion, console, print_json, user_name, when
 from moonbox.cli.run_options import START_SECONDS, CommandRunOptions, json_or_text
 from moonbox.cli.trust import trusted_config
 from moonbox.durable.index import KINDS, STATES, JournalFilter, KnownRun
@@ -86,8 +87,7 @@ def runs(
         typer.echo("no runs were cut off" if interrupted or in_doubt else "no runs match")
     for run in shown:
         if as_json:
-            line = {name: getattr(run, name) for name in run.__struct_fields__}
-            typer.echo(json.dumps(line | ({"pending": pending[run.id]} if in_doubt else {})))
+            typer.echo(json.dumps(asdict(run) | ({"pending": pending[run.id]} if in_doubt else {})))
             continue
         console().print(_run_line(run), no_wrap=True, markup=False)
         for call in pending.get(run.id, ()):
@@ -219,12 +219,8 @@ def list_repls(
     if len(found) > limit:
         typer.echo(f"there are more: --skip {skip + limit} lists the next ones", err=True)
         found = found[:limit]
-    if as_json:
-        print_json([{name: getattr(repl, name) for name in repl.__struct_fields__} for repl in found])
-        return
-    if not found:
-        typer.echo("no Repls match" if label else "no Repls in this journal")
-    for repl in found:
+    none = "no Repls match" if label else "no Repls in this journal"
+    for repl in found if are_to_show([asdict(repl) for repl in found], none, as_json=as_json) else ():
         labels = ", ".join(f"{name}={text}" for name, text in repl.labels.items())
         parts = [
             when(repl.created),
@@ -286,12 +282,7 @@ def list_approvals(journal: Place = None, config: ConfigFile = None, as_json: Js
 
     with contextlib.closing(open_place(journal, config)) as opened:
         found = [Question.of_kept(kept).to_dict() for kept in Questions(opened.backend).pending()]
-    if as_json:
-        print_json(found)
-        return
-    if not found:
-        typer.echo("no calls wait for approval")
-    for each in found:
+    for each in found if are_to_show(found, "no calls wait for approval", as_json=as_json) else ():
         arguments = json.dumps(each["arguments"], ensure_ascii=False)
         cut = len(arguments) - _LONGEST
         more = f" … {cut:,} more characters: use --json" if cut > 0 else ""

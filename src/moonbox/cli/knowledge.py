@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from moonbox.cli.options import ConfigFile, Json, option
-from moonbox.cli.output import columns_table, console, print_json
+from moonbox.cli.output import are_to_show, columns_table, console, print_json
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import ConfigError, UsageError
 from moonbox.wording import counted, noun, seconds, size, visible
@@ -120,11 +120,7 @@ def sources(config: ConfigFile = None, as_json: Json = False) -> None:
             infos = base.sources()
     else:
         infos = [never_synchronised(name) for name in sorted(settings.sources)]
-    if as_json:
-        print_json([info.to_dict() for info in infos])
-        return
-    if not infos:
-        typer.echo(_NO_SOURCE)
+    if not are_to_show(infos, _NO_SOURCE, as_json=as_json):
         return
     rows = []
     for info in infos:

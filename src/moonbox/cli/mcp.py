@@ -15,7 +15,7 @@ import typer
 from moonbox.cli import mcp_manage
 from moonbox.cli.mcp_manage import ClientFile, ClientName, EntryName, ProjectOnly, chosen_server, client_entry
 from moonbox.cli.options import ConfigFile, Json, McpConfig, Wait, argument, flag, parse_arguments
-from moonbox.cli.output import columns_table, console, print_error, print_json, print_note
+from moonbox.cli.output import are_to_show, columns_table, console, print_error, print_json, print_note
 from moonbox.cli.run_options import START_SECONDS
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import ToolError, UsageError
@@ -48,7 +48,7 @@ def list_servers(
     with _started(config, mcp_config, wait, server, trust) as (upstreams, settings):
         if server is not None:
             _show_tools(upstreams, settings, server, as_json)
-        elif statuses := _statuses(upstreams, as_json):
+        elif are_to_show(statuses := upstreams.statuses(), _NONE, as_json=as_json):
             console().print(_table(statuses))
             for status in statuses:
                 if status.said and status.state != "ready":
@@ -94,9 +94,10 @@ def doctor(
 ) -> None:
     """Start every server and show its problems. The exit status is 1 when there are any."""
     with _started(config, mcp_config, wait, None, trust) as (upstreams, _):
-        for status in _statuses(upstreams, as_json):
+        statuses = upstreams.statuses()
+        for status in statuses if are_to_show(statuses, _NONE, as_json=as_json) else ():
             _diagnose(status)
-        if any(status.state not in ("ready", "off") or status.problems for status in upstreams.statuses()):
+        if any(status.state not in ("ready", "off") or status.problems for status in statuses):
             raise typer.Exit(1)
 
 
@@ -172,17 +173,6 @@ def _started(
         if not upstreams.wait(wait):
             print_note("some servers are still starting; wait longer with --wait")
         yield upstreams, read_tools(used)
-
-
-def _statuses(upstreams: Upstreams, as_json: bool) -> tuple[Status, ...]:
-    """Of all servers, where they are to be shown; as JSON they are printed here."""
-    statuses = upstreams.statuses()
-    if as_json:
-        print_json([status.to_dict() for status in statuses])
-        return ()
-    if not statuses:
-        typer.echo(_NONE)
-    return statuses
 
 
 def _find_tool(upstreams: Upstreams, server: str, path: str) -> Tool:

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -19,8 +19,9 @@ from moonbox.errors import MoonboxError, ScriptError, UsageError
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
     from rich.pretty import Node
+    from rich.table import Table
     from rich.text import Text
 
     from moonbox.audit.records import Run
@@ -116,6 +117,17 @@ def print_json(data: Any) -> None:
     typer.echo(json.dumps(data, indent=2))
 
 
+def are_to_show(items: Collection[Any], none: str, *, as_json: bool) -> bool:
+    """Whether a list is left to be shown. As JSON it is printed here, and `none` where there is nothing in it."""
+    import typer
+
+    if as_json:
+        print_json([item if isinstance(item, dict) else item.to_dict() for item in items])
+    elif not items:
+        typer.echo(none)
+    return bool(items) and not as_json
+
+
 def when(moment: float) -> str:
     """A time of day for people."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
@@ -127,7 +139,7 @@ def columns_table(
     *,
     right: Sequence[str] = (),
     folded: Sequence[str] = (),
-) -> RenderableType:
+) -> Table:
     """Rows below the names of their columns; text of the `folded` columns may take several lines."""
     from rich import box
     from rich.table import Table

@@ -17,6 +17,7 @@ import typer
 from moonbox.cli.audit import Db, chosen_run
 from moonbox.cli.options import ConfigFile, Json, argument, flag, option, parse_arguments
 from moonbox.cli.output import (
+    are_to_show,
     columns_table,
     console,
     print_error,
@@ -334,11 +335,8 @@ def _list(scripts: Sequence[LoadedScript], settings: ToolsSettings, none: str, a
     from moonbox.tools.signature import render
     from moonbox.wording import visible
 
-    if as_json:
-        print_json([{**_summary(script), "disabled": _is_disabled(script, settings)} for script in scripts])
-        return
-    if not scripts:
-        typer.echo(none)
+    found = [{**_summary(script), "disabled": _is_disabled(script, settings)} for script in scripts]
+    if not are_to_show(found, none, as_json=as_json):
         return
     rows = []
     for script in scripts:
