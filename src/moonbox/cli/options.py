@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,15 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from moonbox.cli.run_options import (
-    PRESETS,
     CommandRunOptions,
-    Quantity,
     feature_names,
     json_or_text,
     option_name,
     read_json,
 )
 from moonbox.errors import UsageError
+from moonbox.limits import PRESETS
 
 if TYPE_CHECKING:
     from moonbox.config import Config
@@ -106,20 +106,18 @@ _BYTES |= {"g": 1024**3, "gib": 1024**3, "gb": 1000**3}
 _TIMES = {"": 1, "k": 1000, "m": 1_000_000}
 
 
-def _quantity(units: Mapping[str, float], wanted: str, text: str, *, whole: bool = True) -> Quantity:
-    """What a person typed: a number with one of these units, or `none`. UsageError says what is `wanted`."""
+def _quantity(units: Mapping[str, float], wanted: str, text: str, *, whole: bool = True) -> float:
+    """What a person typed: a number with one of these units; infinite for `none`. UsageError says what is `wanted`."""
     if text.strip().lower() == "none":
-        return Quantity(None)
+        return math.inf
     number = _NUMBER.fullmatch(text)
     factor = units.get(number[2].lower()) if number else None
     if number is None or factor is None:
         raise UsageError(f"'{text}' is not a {wanted}")
     value = float(number[1]) * factor
-    if not whole:
-        return Quantity(value)
-    if not value.is_integer():
+    if value == math.inf or (whole and not value.is_integer()):
         raise UsageError(f"'{text}' is not a {wanted}")
-    return Quantity(int(value))
+    return int(value) if whole else value
 
 
 duration = functools.partial(_quantity, _SECONDS, "duration; write for example 10, 500ms, 2m or none", whole=False)
@@ -171,7 +169,7 @@ Language = Annotated[
         autocompletion=language_names,
     ),
 ]
-_LIMITS: Mapping[str, tuple[Callable[[str], Quantity], str, str]] = {
+_LIMITS: Mapping[str, tuple[Callable[[str], float], str, str]] = {
     "timeout": (duration, "TIME", "Seconds for a whole run."),
     "max_tool_calls": (count, "N", "Tool calls in one run."),
     "max_operations": (count, "N", "Instructions of the virtual machine."),
@@ -188,8 +186,8 @@ _LIMITS: Mapping[str, tuple[Callable[[str], Quantity], str, str]] = {
 def _limit(name: str) -> Any:
     parse, metavar, help = _LIMITS[name]
 
-    def parsed(value: Any) -> Quantity:
-        if isinstance(value, Quantity):  # Typer calls the parser again with a parsed value
+    def parsed(value: Any) -> float:
+        if not isinstance(value, str):  # Typer calls the parser again with a parsed value
             return value
         try:
             return parse(value)
@@ -197,7 +195,7 @@ def _limit(name: str) -> Any:
             raise typer.BadParameter(str(problem)) from None
 
     settings = option(option_name(name), parser=parsed, metavar=metavar, help=help, rich_help_panel="Limits")
-    return Annotated[Quantity | None, settings]
+    return Annotated[float | None, settings]
 
 
 RUN_OPTIONS: Mapping[str, Any] = {
@@ -245,9 +243,9 @@ RUN_OPTIONS: Mapping[str, Any] = {
         str | None,
         option(
             metavar="PRESET",
-            autocompletion=lambda: list(PRESETS),
+            autocompletion=lambda: ["default", *PRESETS],
             show_default="default",
-            help=f"A set of limits: {', '.join(PRESETS)}. The options below change single ones.",
+            help=f"A set of limits: {', '.join(['default', *PRESETS])}. The options below change single ones.",
             rich_help_panel="Limits",
         ),
     ],
@@ -266,7 +264,7 @@ def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def called(**given: Any) -> None:
         limits = {name: given.pop(name) for name in _LIMITS}
-        changes = {name: quantity.value for name, quantity in limits.items() if quantity is not None}
+        changes = {name: None if limit == math.inf else limit for name, limit in limits.items() if limit is not None}
         options = CommandRunOptions(**{name: given.pop(name) for name in RUN_OPTIONS}, changes=changes)
         command(**given, options=options)
 

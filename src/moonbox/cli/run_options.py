@@ -27,14 +27,7 @@ if TYPE_CHECKING:
 
 START_SECONDS = 30.0
 """How long MCP servers may take to start, by default."""
-PRESETS = ("default", "quick", "standard", "extended", "untrusted")
 _LIMIT_NAME = r"Limits\.(\w+)"
-
-
-class Quantity(Struct, frozen=True):
-    """A limit that was given; None stands for "no limit"."""
-
-    value: float | None
 
 
 class CommandRunOptions(Struct, frozen=True, kw_only=True, dict=True):

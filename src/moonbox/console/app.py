@@ -61,9 +61,9 @@ def console_routes(service: Service, browser: BrowserAccess, *, script: str = ""
                 Route("/sign-in", console.sign_in, methods=["POST"]),
                 Route("/renew", console.renew, methods=["POST"]),
                 Route("/sign-out", console.sign_out, methods=["POST"]),
-                Route("/durable/{run}", console.resume, methods=["POST"]),
+                Route("/durable/{run}", console.go_on, methods=["POST"]),
                 Route("/runs/{run}", console.save, methods=["POST"]),
-                Route("/runs/{run}/{deed}", console.correct, methods=["POST"]),
+                Route("/runs/{run}/{deed}", console.go_on, methods=["POST"]),
                 Mount("/static/{version}", _Static(directory=STATIC)),
                 *(Route(path, console.page(page), methods=["GET"]) for path, page in PAGES.items()),
                 Route("/{rest:path}", console.missing, methods=["GET"]),
@@ -111,21 +111,16 @@ class _Console:
         response.delete_cookie(cookie_name(request.scope), path="/")
         return response
 
-    async def resume(self, request: Request) -> Response:
-        """Continue a run that a crash cut off."""
-        return await self._go_on(request, "resume", f"{PREFIX}/durable")
+    async def go_on(self, request: Request) -> Response:
+        """Continue a run of the journal that a crash cut off, or with a corrected script, or take its calls back.
 
-    async def correct(self, request: Request) -> Response:
-        """Continue a run with a corrected script, or take its calls back."""
-        deed, run = request.path_params["deed"], request.path_params["run"]
-        return await self._go_on(request, deed if deed in ("patch", "undo") else "", f"{PREFIX}/runs/{run}")
-
-    async def _go_on(self, request: Request, deed: str, then: str) -> Response:
-        """Do it with a run of the journal. What takes long goes on; its run is among the others when it ends."""
+        What takes long goes on; its run is among the others when it ends.
+        """
         form, bench, run = await self._page_form(request), self._service.workbench, request.path_params["run"]
         if form is None:
             return self._sign_in_page("Continue or correct a run from the pages that show it.", status=403)
-        if bench is None or not deed:
+        deed = request.path_params.get("deed")
+        if bench is None or deed not in (None, "patch", "undo"):
             return self._problem(request, 404, "There is no such page.")
         source = form.get("source", "").replace("\r\n", "\n") if deed == "patch" else None
 
@@ -142,7 +137,7 @@ class _Console:
         await asyncio.wait({task}, timeout=_RESUME_SECONDS)
         if task.done() and isinstance(problem := task.exception(), MoonboxError):
             return self._problem(request, 409, str(problem))
-        return RedirectResponse(then, 303)
+        return RedirectResponse(f"{PREFIX}/runs/{run}" if deed else f"{PREFIX}/durable", 303)
 
     async def save(self, request: Request) -> Response:
         """Make a tool script of a run."""

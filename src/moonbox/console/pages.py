@@ -21,6 +21,7 @@ from moonbox.console.catalog import catalog_of, learned_shape, tool_page, tools_
 from moonbox.console.rendering import as_json, sample
 from moonbox.errors import MoonboxError
 from moonbox.http.playground import run_report, timeline_of
+from moonbox.limits import PRESETS
 from moonbox.scripts.saving import can_save
 from moonbox.threads import in_thread, own_thread
 from moonbox.wording import seconds, size
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 Load = Callable[["Service", "Request", str], Awaitable[dict[str, Any]]]
 
 _KINDS = ("syntax", "check", "runtime", "tool", "limit", "denied", "crashed", "cancelled")
-_PRESETS = ("default", "quick", "standard", "extended", "untrusted")
 _MODES = ("keyword", "semantic", "hybrid")
 _PATIENCE = 0.1
 """Seconds that a page may take before it comes without its slow part."""
@@ -82,7 +82,7 @@ async def playground(service: Service, request: Request, script: str) -> dict[st
         "data": as_json(data),
         "languages": languages,
         "language": language,
-        "presets": _PRESETS,
+        "presets": ("default", *PRESETS),
         "limits": [
             (name, "none" if value is None else value) for name, value in service.sandbox.limits.to_dict().items()
         ],
