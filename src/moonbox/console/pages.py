@@ -60,9 +60,9 @@ class Page:
 
 async def playground(service: Service, request: Request, script: str) -> dict[str, Any]:
     bench = _bench(service)
-    languages = bench.playground.languages
+    languages = bench.languages
     source, language = None, languages[0]
-    session = bench.playground.get(request.path_params.get("session", ""))
+    session = bench.sessions.get(request.path_params.get("session", ""))
     if session is not None:
         language = session.language
     if id := request.query_params.get("run", ""):

@@ -18,16 +18,14 @@ from moonbox.audit.query import RunSummary
 from moonbox.audit.records import Call, Run
 from moonbox.audit.reports import economy_of
 from moonbox.codemode.catalog import rough_tokens
-from moonbox.codemode.sessions import Sessions
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.http.events import Event, Events
 from moonbox.limits import Limits
 from moonbox.runs.decisions import Answer
-from moonbox.threads import in_thread, unbroken
+from moonbox.threads import unbroken
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
-    from moonbox.media import Media
     from moonbox.runs.call_entry import CallEntry
     from moonbox.runs.options import RunOptions
     from moonbox.runs.record import ScriptProgress
@@ -35,13 +33,9 @@ if TYPE_CHECKING:
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
 
-    SandboxOf = Callable[[str], Sandbox]
-
 State = Literal["idle", "running", "paused"]
 
 _SESSION: ContextVar[PlaygroundSession | None] = ContextVar("moonbox_playground_session", default=None)
-_MAX_SESSIONS = 32
-_IDLE_SECONDS = 3600.0
 _KEPT_EVENTS = 4_000
 _STOP_SECONDS = 1.0
 _PROGRESS_SECONDS = 0.1
@@ -64,62 +58,6 @@ def watch_output(text: str) -> None:
     session = _SESSION.get()
     if session is not None:
         session.publish("output", {"text": text})
-
-
-class Playground:
-    """The open sessions. `sandboxes` gives the Sandbox of a language; its maker closes it."""
-
-    def __init__(self, events: Events, sandboxes: SandboxOf) -> None:
-        self.languages: tuple[str, ...] = ()
-        self.events = events
-        self._sandboxes = sandboxes
-        self._sessions: Sessions[PlaygroundSession] = Sessions(
-            lambda session: session.repl.close(),
-            most=_MAX_SESSIONS,
-            idle_seconds=_IDLE_SECONDS,
-            strict=True,
-            is_busy=lambda session: session.state != "idle",
-        )
-
-    async def open(self, language: str) -> PlaygroundSession:
-        """A new session; UsageError for a language that is not offered."""
-        if language not in self.languages:
-            raise UsageError(f"unknown language {language!r}; known languages: {', '.join(self.languages)}")
-        sandbox = await in_thread(self._sandboxes, language)
-        id = secrets.token_urlsafe(9)
-        return self._sessions.open(id, lambda: PlaygroundSession(id, self.events, sandbox, language))
-
-    def get(self, id: str) -> PlaygroundSession | None:
-        return self._sessions.get(id)
-
-    def session_of(self, repl_id: str) -> str:
-        """The session whose Repl has this id; empty when there is none."""
-        return next((session.id for session in self._sessions.values() if session.repl.id == repl_id), "")
-
-    def going(self) -> list[Run]:
-        """What is known of the runs that have not ended."""
-        return [run for session in self._sessions.values() if (run := session.going) is not None]
-
-    def find_medium(self, address: str) -> Media | None:
-        """What a tool returned to the scripts of a session."""
-        sessions = self._sessions.values()
-        return next((medium for each in sessions if (medium := each.repl.find_medium(address)) is not None), None)
-
-    async def close(self, id: str) -> None:
-        session = self._sessions.take(id)
-        if session is not None:
-            await session.close()
-
-    async def check(self, source: str, language: str, session: str) -> list[dict[str, Any]]:
-        """What the check finds before anything is run, with the globals of that session."""
-        known = self._sessions.get(session)
-        if known is not None and known.language == language:
-            findings = await in_thread(known.repl.check, source)
-        else:
-            sandbox = await in_thread(self._sandboxes, language)
-            with contextlib.closing(sandbox.repl()) as repl:
-                findings = await in_thread(repl.check, source)
-        return [finding.to_dict() for finding in findings]
 
 
 class PlaygroundSession:

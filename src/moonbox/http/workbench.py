@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,13 +22,20 @@ from starlette.responses import Response
 from moonbox.audit.query import RunSummary
 from moonbox.audit.records import Call, Run
 from moonbox.audit.sinks import Sink, SinkAround
-from moonbox.codemode.sessions import TooManySessions
+from moonbox.codemode.sessions import Sessions, TooManySessions
 from moonbox.durable.approvals import Answered, Approvals, Question
 from moonbox.durable.index import JournalFilter, KnownRun
 from moonbox.durable.questions import Questions
 from moonbox.errors import ArgumentError, MoonboxError, UsageError
 from moonbox.http.events import Event, Events, TrailWatch, event_stream
-from moonbox.http.playground import Playground, SessionBusy, media_of, parameter_order, watch_call, watch_output
+from moonbox.http.playground import (
+    PlaygroundSession,
+    SessionBusy,
+    media_of,
+    parameter_order,
+    watch_call,
+    watch_output,
+)
 from moonbox.http.requests import JsonAnswer, Refused, json_object, number, refusing, text
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.media import Media, MediaStore
@@ -40,11 +48,12 @@ if TYPE_CHECKING:
 
     from moonbox.durable.store import Journal
     from moonbox.durable.undoing import UndoStep
-    from moonbox.http.playground import PlaygroundSession
     from moonbox.knowledge.base import KnowledgeBase
     from moonbox.runs.call_entry import CallEntry
     from moonbox.sandbox.sandbox import Sandbox
 
+_MAX_SESSIONS = 32
+_IDLE_SECONDS = 3600.0
 _RUNS_WITH_MEDIA = 1_000
 _MOST_WAITING = 1_000
 _SHOWN_MEDIA = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -85,7 +94,15 @@ class Workbench:
         self._new_sandbox: Callable[[str], Sandbox] | None = None
         self._options_for: Callable[[KnownRun], dict[str, Any]] | None = None
         self._watch: TrailWatch | None = None
-        self.playground = Playground(self.events, self._sandbox)
+        self.languages: tuple[str, ...] = ()
+        """Those of the playground's sessions; the first one is usual."""
+        self.sessions: Sessions[PlaygroundSession] = Sessions(
+            lambda session: session.repl.close(),
+            most=_MAX_SESSIONS,
+            idle_seconds=_IDLE_SECONDS,
+            strict=True,
+            is_busy=lambda session: session.state != "idle",
+        )
 
     @property
     def hooks(self) -> dict[str, Any]:
@@ -120,8 +137,7 @@ class Workbench:
         self.knowledge, self.diagnose, self._find_medium = knowledge, diagnose, find_medium
         if hasattr(trail, "tail"):
             self._watch = TrailWatch(self.events, trail.tail)
-        names = dict.fromkeys((sandbox.language, *(languages if make is not None else ())))
-        self.playground.languages = tuple(names)
+        self.languages = tuple(dict.fromkeys((sandbox.language, *(languages if make is not None else ()))))
 
     async def watch_trail(self) -> None:
         """Follow the runs that other processes write, while a page is subscribed."""
@@ -130,7 +146,7 @@ class Workbench:
 
     def find_medium(self, address: str) -> Media | None:
         """What a run returned or showed, what a session holds, or what an MCP server gave."""
-        places = (self._media.get, self.playground.find_medium, self._find_medium)
+        places = (self._media.get, *(each.repl.find_medium for each in self.sessions.values()), self._find_medium)
         return next((medium for find in places if find is not None and (medium := find(address)) is not None), None)
 
     def media_of(self, run: str) -> list[dict[str, Any]]:
@@ -143,11 +159,11 @@ class Workbench:
         """What is known of the runs that have not ended: those of the playground, and those that asked a person."""
         with self._lock:
             waiting = list(self._waiting.values())
-        return [*self.playground.going(), *waiting]
+        return [*(run for each in self.sessions.values() if (run := each.going) is not None), *waiting]
 
     def question(self, question: Question) -> dict[str, Any]:
         """A question with the session that it belongs to, and the order of the tool's parameters."""
-        session = self.playground.session_of(question.repl)
+        session = next((each.id for each in self.sessions.values() if each.repl.id == question.repl), "")
         return {**question.to_dict(), "session": session, "order": self.order(question.tool)}
 
     def answered(self, answer: Answered) -> dict[str, Any]:
@@ -169,13 +185,13 @@ class Workbench:
 
     def sandbox_of(self, run: str) -> Sandbox:
         """The Sandbox of the language of a run of the journal."""
-        return self._sandbox(self.journal.known(run).language)
+        return self.sandbox_in(self.journal.known(run).language)
 
     def go_on(self, run: str, source: str | None, in_flight: str | None) -> None:
         """Continue a run of the journal, with a corrected script or its own, with the tools that its scripts had."""
         known = self.journal.known(run)
         options: dict[str, Any] = {} if self._options_for is None else self._options_for(known)
-        sandbox = self._sandbox(known.language)
+        sandbox = self.sandbox_in(known.language)
         if source is None:
             sandbox.resume(run, in_flight, **options)
         else:
@@ -192,8 +208,8 @@ class Workbench:
         """Make the Sandboxes of the languages that runs of the journal that have not ended are in."""
         wanted = (JournalFilter(state=state) for state in ("interrupted", "sleeping", "waiting"))
         for language in {run.language for each in wanted for run in self.journal.runs(each, most=_MOST_WAITING)}:
-            if language in self.playground.languages:
-                self._sandbox(language)
+            if language in self.languages:
+                self.sandbox_in(language)
 
     def is_recorded(self, run: Run) -> bool:
         """Whether the journal has the run, so that it can be walked."""
@@ -218,7 +234,8 @@ class Workbench:
         for watch in self._watchers:
             watch(entry)
 
-    def _sandbox(self, language: str) -> Sandbox:
+    def sandbox_in(self, language: str) -> Sandbox:
+        """The Sandbox of a language, made if there is none."""
         with self._lock:
             if language not in self._sandboxes:
                 assert self._new_sandbox is not None
@@ -284,23 +301,29 @@ class WorkbenchApi:
 
     async def events(self, request: Request) -> Response:
         bench, wanted = self._bench, _followed(request)
-        known = [(session, after) for id, after in wanted.items() if (session := bench.playground.get(id)) is not None]
+        known = [(session, after) for id, after in wanted.items() if (session := bench.sessions.get(id)) is not None]
         await bench.watch_trail()
         past = lambda: [event for session, after in known for event in session.past(after)]  # noqa: E731
         return event_stream(bench.events.subscribe(wanted, past))
 
     async def open_session(self, request: Request) -> Response:
-        body = await json_object(request)
-        language = body.get("language", self._bench.playground.languages[0])
-        with refusing(400, "invalid", UsageError), refusing(409, "conflict", SessionBusy, TooManySessions):
-            session = await self._bench.playground.open(str(language))
+        bench, body = self._bench, await json_object(request)
+        language, id = str(body.get("language", bench.languages[0])), secrets.token_urlsafe(9)
+        if language not in bench.languages:
+            known = ", ".join(bench.languages)
+            raise Refused(400, "invalid", f"unknown language {language!r}; known languages: {known}")
+        with refusing(400, "invalid", UsageError), refusing(409, "conflict", TooManySessions):
+            sandbox = await in_thread(bench.sandbox_in, language)
+            session = bench.sessions.open(id, lambda: PlaygroundSession(id, bench.events, sandbox, language))
         return JsonAnswer(session.to_dict(), 201)
 
     async def get_session(self, request: Request) -> Response:
         return JsonAnswer(self._session(request).to_dict())
 
     async def close_session(self, request: Request) -> Response:
-        await self._bench.playground.close(self._session(request).id)
+        session = self._session(request)
+        self._bench.sessions.take(session.id)
+        await session.close()
         return Response(status_code=204)
 
     async def run_in_session(self, request: Request) -> Response:
@@ -333,13 +356,19 @@ class WorkbenchApi:
             return JsonAnswer({"globals": await in_thread(session.globals)})
 
     async def check(self, request: Request) -> Response:
-        body = await json_object(request)
+        bench, body = self._bench, await json_object(request)
         source, language = body.get("source_code"), body.get("language", DEFAULT_LANGUAGE)
-        if not isinstance(source, str) or language not in self._bench.playground.languages:
+        if not isinstance(source, str) or language not in bench.languages:
             raise Refused(400, "invalid", 'send {"source_code": "<script>", "language": "lua"}')
-        with refusing(503, "unavailable", MoonboxError):
-            findings = await self._bench.playground.check(source, language, str(body.get("session")))
-        return JsonAnswer({"findings": findings})
+        session = bench.sessions.get(str(body.get("session")))
+        with refusing(503, "unavailable", MoonboxError), contextlib.ExitStack() as closing:
+            if session is None or session.language != language:
+                sandbox = await in_thread(bench.sandbox_in, language)
+                repl = closing.enter_context(contextlib.closing(sandbox.repl()))
+            else:
+                repl = session.repl
+            findings = await in_thread(repl.check, source)
+        return JsonAnswer({"findings": [finding.to_dict() for finding in findings]})
 
     async def list_approvals(self, _: Request) -> Response:
         bench = self._bench
@@ -403,7 +432,7 @@ class WorkbenchApi:
         return JsonAnswer(await in_thread(self._bench.diagnose))
 
     def _session(self, request: Request) -> PlaygroundSession:
-        session = self._bench.playground.get(request.path_params["id"])
+        session = self._bench.sessions.get(request.path_params["id"])
         if session is None:
             raise Refused(404, "unknown_session", "unknown session; it may have ended")
         return session
