@@ -12,7 +12,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from moonbox import Sandbox
-from moonbox.cli.prompt import Names, Prompt, ScriptCompleter
+from moonbox.cli.prompt import ScriptCompleter, names_in, prompt
 from moonbox.languages.registry import language
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def typed(keys: str) -> str:
     """What the prompt gives after these keys."""
     with create_pipe_input() as keyboard, create_app_session(input=keyboard, output=DummyOutput()):
         keyboard.send_text(keys)
-        return Prompt("lua", DummyCompleter(), language("lua").completeness()).ask()
+        return prompt("lua", DummyCompleter(), language("lua").completeness()).prompt()
 
 
 def test_lines_are_set_in_and_closed_where_they_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,39 +73,43 @@ def test_enter_alone_and_commands_are_handed_over_at_once(tmp_path: Path, monkey
 
 
 @pytest.fixture(scope="module")
-def names() -> Names:
+def completer() -> ScriptCompleter:
     def find_customer(name: str) -> str:
         """Find one."""
         return name
 
     with Sandbox({"crm": [find_customer]}, isolation="inline") as sandbox:
-        return Names.of(sandbox)
+        return completer_of(sandbox)
 
 
-def offered(names: Names, text: str) -> list[str]:
-    completer = ScriptCompleter(names, ["function", "for"], {"docs": "", "limits": ""})
-    return [found.text for found in completer.get_completions(Document(text), CompleteEvent())]
+def completer_of(sandbox: Sandbox) -> ScriptCompleter:
+    return ScriptCompleter(sandbox, ["function", "for"], {"docs": "", "limits": ""})
 
 
-def test_names(names: Names) -> None:
-    assert offered(names, "tools.") == ["crm"]
-    assert offered(names, "x = tools.crm.f") == ["find_customer"]
-    assert offered(names, "fo") == ["for"]
-    assert "print" in offered(names, "return pr")
-    assert offered(names, "math.max") == ["max", "maxinteger"]
-    assert offered(names, "s:gs") == ["gsub"]
-    assert offered(names, "coroutine.") == offered(names, "setmeta") == offered(names, "io.") == []
-    assert offered(names, 'docs["parallel.m') == ['parallel.map"]']
-    assert offered(names, ":") == ["docs", "limits"]
-    assert offered(names, ":docs tools.crm") == ["tools.crm.find_customer"]
-    assert offered(names.with_globals({"total": "number"}), "tot") == ["total"]
+def offered(completer: ScriptCompleter, begun: str, /, **defined: str) -> list[str]:
+    completer.look(defined)
+    return [found.text for found in completer.get_completions(Document(begun), CompleteEvent())]
 
 
-def test_methods_are_offered_only_where_a_value_may_have_them(names: Names) -> None:
-    known = names.with_globals({"total": "number", "text": "string", "rows": "table"})
-    assert offered(known, "text:gs") == offered(known, "unknown:gs") == ["gsub"]
-    assert offered(known, "total:gs") == offered(known, "rows:gs") == offered(known, "tools:gs") == []
-    assert offered(known, "print:gs") == offered(known, "tools.crm:gs") == []
+def test_names(completer: ScriptCompleter) -> None:
+    assert offered(completer, "tools.") == ["crm"]
+    assert offered(completer, "x = tools.crm.f") == ["find_customer"]
+    assert offered(completer, "fo") == ["for"]
+    assert "print" in offered(completer, "return pr")
+    assert offered(completer, "math.max") == ["max", "maxinteger"]
+    assert offered(completer, "s:gs") == ["gsub"]
+    assert offered(completer, "coroutine.") == offered(completer, "setmeta") == offered(completer, "io.") == []
+    assert offered(completer, 'docs["parallel.m') == ['parallel.map"]']
+    assert offered(completer, ":") == ["docs", "limits"]
+    assert offered(completer, ":docs tools.crm") == ["tools.crm.find_customer"]
+    assert offered(completer, "tot", total="number") == ["total"]
+
+
+def test_methods_are_offered_only_where_a_value_may_have_them(completer: ScriptCompleter) -> None:
+    known = {"total": "number", "text": "string", "rows": "table"}
+    assert [offered(completer, f"{value}:gs", **known) for value in ("text", "unknown")] == [["gsub"]] * 2
+    for value in ("total", "rows", "tools", "print", "tools.crm"):
+        assert offered(completer, f"{value}:gs", **known) == []
 
 
 @pytest.mark.parametrize("language_name", ["lua", "rhai", "python"])
@@ -115,19 +119,18 @@ def test_every_name_that_is_offered_exists(language_name: Any) -> None:
         return name
 
     with Sandbox({"crm": [find_customer]}, language=language_name) as sandbox, sandbox.repl() as repl:
-        names = Names.of(sandbox)
-        for path in names.paths:
+        for path in names_in(sandbox):
             if language_name == "lua":
                 assert path == "null" or repl.run(f"return {path} ~= nil").value is True, path
             else:
                 error = repl.run(f"{path}()").error
                 assert error is None or f"unknown function '{path}'" not in error.message, path
         has_docs = repl.run('docs["print"]').error is None
-        assert ('print"]' in offered(names, 'docs["pr')) is has_docs
+        assert ('print"]' in offered(completer_of(sandbox), 'docs["pr')) is has_docs
 
 
 def test_features_bring_their_names() -> None:
     with Sandbox(isolation="inline", lua_features={"coroutines", "metatables"}) as sandbox:
-        names = Names.of(sandbox)
-    assert "wrap" in offered(names, "coroutine.")
-    assert offered(names, "setm") == ["setmetatable"]
+        completer = completer_of(sandbox)
+    assert "wrap" in offered(completer, "coroutine.")
+    assert offered(completer, "setm") == ["setmetatable"]

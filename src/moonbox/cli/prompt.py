@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
@@ -55,35 +54,28 @@ def history_path() -> Path:
     return default_path().with_name("repl_history")
 
 
-class Prompt:
-    """Asks for one script after another."""
+def prompt(language: str, completer: Completer, is_complete: Callable[[str], bool]) -> PromptSession[str]:
+    """Asks for one script after another. KeyboardInterrupt after Ctrl-C, EOFError after Ctrl-D."""
+    from pygments.lexers import get_lexer_by_name
 
-    def __init__(self, language: str, completer: Completer, is_complete: Callable[[str], bool]) -> None:
-        from pygments.lexers import get_lexer_by_name
+    from moonbox.languages.registry import language as language_named
 
-        from moonbox.languages.registry import language as language_named
-
-        label = f"{language}> "
-        self._session: PromptSession[str] = PromptSession(
-            [("class:prompt", label)],
-            # Blank for the rest of a long line that wraps.
-            prompt_continuation=lambda width, _, wrapped: [
-                ("class:continuation", " " * width if wrapped else "." * (width - 2) + "> ")
-            ],
-            multiline=True,
-            key_bindings=_keys(is_complete),
-            completer=completer,
-            complete_while_typing=False,
-            auto_suggest=AutoSuggestFromHistory(),
-            history=_history(history_path()),
-            lexer=PygmentsLexer(type(get_lexer_by_name(language_named(language).lexer))),
-            style=_STYLE,
-            include_default_pygments_style=False,
-        )
-
-    def ask(self) -> str:
-        """The typed script. KeyboardInterrupt after Ctrl-C, EOFError after Ctrl-D."""
-        return self._session.prompt()
+    return PromptSession(
+        [("class:prompt", f"{language}> ")],
+        # Blank for the rest of a long line that wraps.
+        prompt_continuation=lambda width, _, wrapped: [
+            ("class:continuation", " " * width if wrapped else "." * (width - 2) + "> ")
+        ],
+        multiline=True,
+        key_bindings=_keys(is_complete),
+        completer=completer,
+        complete_while_typing=False,
+        auto_suggest=AutoSuggestFromHistory(),
+        history=_history(history_path()),
+        lexer=PygmentsLexer(type(get_lexer_by_name(language_named(language).lexer))),
+        style=_STYLE,
+        include_default_pygments_style=False,
+    )
 
 
 def _keys(is_complete: Callable[[str], bool]) -> KeyBindings:
@@ -148,61 +140,43 @@ def _history(path: Path) -> History:
 # Completion
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
-    """The names that can be completed."""
+def names_in(sandbox: Sandbox) -> dict[str, str]:
+    """The whole path of each name that every script of this Sandbox finds, such as `math.max`, and what it is."""
+    from moonbox.languages.registry import language as language_named
 
-    paths: Mapping[str, str]
-    """The whole path of each name, such as `math.max`, and a few words about it."""
-    documented: tuple[str, ...] = ()
-    """What `docs[…]` answers."""
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    """The types of globals that scripts have defined."""
-
-    @classmethod
-    def of(cls, sandbox: Sandbox) -> Names:
-        """The names that every script of this Sandbox finds."""
-        from moonbox.languages.registry import language as language_named
-
-        language = language_named(sandbox.language)
-        paths = {name: text.partition("\n")[0] for name, text in language.docs.items()}
-        if not language.tool_name("x").startswith("tools."):  # in Rhai it is documented, but it is not a variable
-            paths.pop("tools", None)
-        for table, members in language.libraries(sandbox.lua_features).items():
-            paths |= {path: paths.get(path, "") for path in (f"{table}.{member}" for member in members)}
-        for tool in sandbox.toolbox:
-            if tool.policy != "direct":
-                written = language.tool_name(sandbox.toolbox.alias(tool))
-                paths[written] = tool.description.strip().partition("\n")[0]
-        for path in tuple(paths):
-            while path := path.rpartition(".")[0]:
-                paths.setdefault(path, "")
-        for name in language.features.keys() - sandbox.lua_features:
-            for hidden in language.features[name]:
-                paths.pop(hidden, None)
-        return cls(paths, tuple(sandbox.docs.names()))
-
-    def members(self, table: str) -> dict[str, str]:
-        """What is in a table; the globals for an empty name."""
-        parted = ((path.rpartition("."), about) for path, about in self.paths.items())
-        return {name: about for (place, _, name), about in parted if place == table}
-
-    def with_globals(self, defined: Mapping[str, str]) -> Names:
-        """The same names, and globals that scripts have defined since."""
-        return Names({**self.paths, **defined}, self.documented, defined)
-
-    def may_be_string(self, path: str) -> bool:
-        """Whether the value may be a string, as far as it is known."""
-        return self.kinds[path] == "string" if path in self.kinds else path not in self.paths
+    language = language_named(sandbox.language)
+    paths = {name: text.partition("\n")[0] for name, text in language.docs.items()}
+    if not language.tool_name("x").startswith("tools."):  # in Rhai it is documented, but it is not a variable
+        paths.pop("tools", None)
+    for table, members in language.libraries(sandbox.lua_features).items():
+        paths |= {path: paths.get(path, "") for path in (f"{table}.{member}" for member in members)}
+    for tool in sandbox.toolbox:
+        if tool.policy != "direct":
+            written = language.tool_name(sandbox.toolbox.alias(tool))
+            paths[written] = tool.description.strip().partition("\n")[0]
+    for path in tuple(paths):
+        while path := path.rpartition(".")[0]:
+            paths.setdefault(path, "")
+    for name in language.features.keys() - sandbox.lua_features:
+        for hidden in language.features[name]:
+            paths.pop(hidden, None)
+    return paths
 
 
 class ScriptCompleter(Completer):
     """Completes the word before the cursor."""
 
-    def __init__(self, names: Names, keywords: Iterable[str], commands: Mapping[str, str]) -> None:
-        self.names = names
-        self._keywords = tuple(keywords)
+    def __init__(self, sandbox: Sandbox, keywords: Iterable[str], commands: Mapping[str, str]) -> None:
+        self._sandbox = sandbox
+        self._keywords = dict.fromkeys(keywords, "")
         self._commands = commands
+        self.look({})
+
+    def look(self, defined: Mapping[str, str]) -> None:
+        """Find the names again; `defined` are the globals of scripts, each with its type."""
+        self._defined = defined
+        self._paths = {**names_in(self._sandbox), **defined}
+        self._documented = dict.fromkeys(self._sandbox.docs.names(), "")
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         text = document.text_before_cursor
@@ -210,8 +184,8 @@ class ScriptCompleter(Completer):
             return self._of_command(text)
         line = document.current_line_before_cursor
         key = _DOCS_KEY.search(line)
-        if key is not None and "docs" in self.names.paths and "docs.get" not in self.names.paths:
-            return _matching(dict.fromkeys(self.names.documented, ""), key[2], f"{key[1]}]")
+        if key is not None and "docs" in self._paths and "docs.get" not in self._paths:
+            return _matching(self._documented, key[2], f"{key[1]}]")
         word = _PATH.search(line)
         return self._of_word(word[0]) if word is not None else ()
 
@@ -220,17 +194,20 @@ class ScriptCompleter(Completer):
         if command is not None:
             return _matching(self._commands, command[1])
         argument = _COMMAND_ARGUMENT.fullmatch(text)
-        return _matching(dict.fromkeys(self.names.documented, ""), argument[1] if argument else "\0")
+        return _matching(self._documented, argument[1] if argument else "\0")
 
     def _of_word(self, word: str) -> Iterator[Completion]:
         value, colon, method = word.partition(":")
         if colon:  # only strings have methods
-            return _matching(self.names.members("string") if self.names.may_be_string(value) else {}, method)
+            may_be_string = self._defined.get(value) == "string" or value not in self._paths
+            return _matching(self._members("string") if may_be_string else {}, method)
         table, _, beginning = word.rpartition(".")
-        offered = self.names.members(table)
-        if not table:
-            offered |= dict.fromkeys(self._keywords, "")
-        return _matching(offered, beginning)
+        return _matching(self._members(table) if table else self._members("") | self._keywords, beginning)
+
+    def _members(self, table: str) -> dict[str, str]:
+        """What is in a table; the globals for an empty name."""
+        parted = ((path.rpartition("."), about) for path, about in self._paths.items())
+        return {name: about for (place, _, name), about in parted if place == table}
 
 
 def _matching(offered: Mapping[str, str], beginning: str, ending: str = "") -> Iterator[Completion]:

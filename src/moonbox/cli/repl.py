@@ -124,16 +124,16 @@ class _Quit(Exception):
 
 def _interactive(session: Session) -> None:
     """Ask, run, show, until the person quits."""
-    from moonbox.cli.prompt import Names, Prompt, ScriptCompleter
+    from moonbox.cli.prompt import ScriptCompleter, prompt
 
     language = language_named(session.sandbox.language)
-    completer = ScriptCompleter(Names.of(session.sandbox), language.keywords, COMMANDS)
-    prompt = Prompt(language.name, completer, language.completeness())
+    completer = ScriptCompleter(session.sandbox, language.keywords, COMMANDS)
+    line = prompt(language.name, completer, language.completeness())
     locals_before = _Locals()
     _greet(session)
     while True:
         try:
-            text = prompt.ask()
+            text = line.prompt()
         except KeyboardInterrupt:
             continue
         except EOFError:
@@ -147,7 +147,7 @@ def _interactive(session: Session) -> None:
                 run = session.run(text)
                 _show(run, session)
                 locals_before.explain(run, session.repl.globals())
-            completer.names = Names.of(session.sandbox).with_globals(session.repl.globals())
+            completer.look(session.repl.globals())
         except _Quit:
             return
         except KeyboardInterrupt:
