@@ -161,10 +161,10 @@ def test_the_economy_counts_what_the_model_did_not_read() -> None:
         ),
     )
     economy = economy_of(run, run.for_model(), len)
-    assert (economy.calls, economy.answer, economy.script) == (2, 1, 41)
-    assert economy.direct > 1000
-    assert economy.spared == economy.direct - 41
-    assert economy_of(replace(run, calls=()), "1", len).spared == -41
+    assert (economy["calls"], economy["answer"], economy["script"]) == (2, 1, 41)
+    assert economy["direct"] > 1000
+    assert economy["spared"] == economy["direct"] - 41
+    assert economy_of(replace(run, calls=()), "1", len)["spared"] == -41
 
 
 def test_two_runs_are_compared_call_by_call() -> None:

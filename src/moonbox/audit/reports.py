@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -102,32 +101,16 @@ def tracebacks(run: Run) -> list[tuple[Call, str]]:
     return [(call, text.rstrip()) for call, text in failed if text]
 
 
-@dataclass(frozen=True, slots=True)
-class Economy:
-    """Tokens, as a counter estimates them."""
+def economy_of(run: Run, answer: str, count: Callable[[str], int]) -> dict[str, int]:
+    """The economy of a run whose model was shown this answer: tokens, as a counter estimates them.
 
-    calls: int
-    direct: int
-    """Every call's name, arguments and result, as if the model had made the calls one by one."""
-    script: int
-    """The script and the answer that the model was shown."""
-    answer: int
-    """The answer alone."""
-
-    @property
-    def spared(self) -> int:
-        """How many tokens the script spared; negative where direct calls would have been cheaper."""
-        return self.direct - self.script
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "spared": self.spared}
-
-
-def economy_of(run: Run, answer: str, count: Callable[[str], int]) -> Economy:
-    """The economy of a run whose model was shown this answer."""
-    direct = sum(count(_as_direct_call(call)) for call in run.calls)
-    tokens = count(answer)
-    return Economy(len(run.calls), direct, count(run.source) + tokens, tokens)
+    direct   every call's name, arguments and result, as if the model had made the calls one by one
+    script   the script and the answer
+    spared   what the script spared; negative where direct calls would have been cheaper
+    """
+    direct, tokens = sum(count(_as_direct_call(call)) for call in run.calls), count(answer)
+    script = count(run.source) + tokens
+    return {"calls": len(run.calls), "direct": direct, "script": script, "answer": tokens, "spared": direct - script}
 
 
 def _as_direct_call(call: Call) -> str:

@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from moonbox.console.pages import PAGES, Page
-from moonbox.console.rendering import Renderer
+from moonbox.console.rendering import templates
 from moonbox.errors import AuditError, MoonboxError, UsageError
 from moonbox.http.browser import BrowserAccess, cookie_name
 from moonbox.scripts.saving import save_run
@@ -75,7 +75,7 @@ def console_routes(service: Service, browser: BrowserAccess, *, script: str = ""
 class _Console:
     def __init__(self, service: Service, browser: BrowserAccess, script: str) -> None:
         self._service, self._browser, self._script = service, browser, script
-        self._renderer = Renderer(STATIC, f"{PREFIX}/static")
+        self._templates = templates(STATIC, f"{PREFIX}/static")
         self._resumed: set[asyncio.Task[Any]] = set()
 
     async def open(self, request: Request) -> Response:
@@ -203,16 +203,17 @@ class _Console:
             "key": self._browser.page_key(request.scope),
             "waiting": len(bench.approvals.pending()) if bench is not None else 0,
         }
-        return self._html(self._renderer.render(template, {**common, **values}), status)
+        return self._html(template, {**common, **values}, status)
 
     def _sign_in_page(self, message: str = "", *, note: str = "", target: str = "", status: int = 401) -> Response:
         browser = self._browser
         values = {"message": message, "note": note, "next": target, "with_token": browser.with_token}
         values["renewable"] = browser.on_renewal is not None
-        return self._html(self._renderer.render("sign_in.html", values), status)
+        return self._html("sign_in.html", values, status)
 
-    def _html(self, text: str, status: int) -> Response:
+    def _html(self, template: str, values: dict[str, Any], status: int) -> Response:
         headers = {**_HEADERS, "Cache-Control": "no-store"}
+        text = self._templates.get_template(template).render(values)
         body = text.encode("utf-8", "backslashreplace")  # half a surrogate pair may be in what a script printed
         return Response(body, status, headers, "text/html; charset=utf-8")
 

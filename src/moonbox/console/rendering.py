@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-from functools import cached_property
 from importlib.resources import files
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
@@ -21,36 +20,24 @@ if TYPE_CHECKING:
 _CLIP = 100_000
 
 
-class Renderer:
-    """The templates of the console."""
-
-    def __init__(self, static: Path, prefix: str) -> None:
-        self._static, self._prefix = static, prefix
-        self._environment = Environment(
-            loader=PackageLoader("moonbox.console"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._environment.globals.update(static=self._address, version=__version__)
-        filters = self._environment.filters
-        filters.update(seconds=seconds, size=size, number="{:,}".format, plural=counted)
-        filters.update(iso=_iso, clip=_clip, first_paragraph=_first_paragraph)
-
-    def render(self, template: str, values: dict[str, Any]) -> str:
-        return self._environment.get_template(template).render(values)
-
-    def _address(self, name: str) -> str:
-        return f"{self._prefix}/{self._version}/{name}"
-
-    @cached_property
-    def _version(self) -> str:
-        """A mark of what the files hold. It is part of their path, so that modules import those of the same version."""
-        digest = hashlib.sha256()
-        for path in sorted(self._static.iterdir()):
-            digest.update(path.read_bytes())
-        return digest.hexdigest()[:12]
+def templates(static: Path, prefix: str) -> Environment:
+    """The templates of the console. Static files have a mark of what they all hold in the path of their addresses, so
+    that modules import those of the same version."""
+    digest = hashlib.sha256()
+    for path in sorted(static.iterdir()):
+        digest.update(path.read_bytes())
+    place = f"{prefix}/{digest.hexdigest()[:12]}"
+    environment = Environment(
+        loader=PackageLoader("moonbox.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(static=lambda name: f"{place}/{name}", version=__version__)
+    environment.filters.update(seconds=seconds, size=size, number="{:,}".format, plural=counted)
+    environment.filters.update(iso=_iso, clip=_clip, first_paragraph=_first_paragraph)
+    return environment
 
 
 def sample(language: str) -> str:

@@ -126,7 +126,7 @@ class Service:
         run = self.find(id)
         if run is None:
             return {}
-        spared = None if run.running else economy_of(run, run.for_model(), rough_tokens).spared
+        spared = None if run.running else economy_of(run, run.for_model(), rough_tokens)["spared"]
         return {"labels": dict(run.labels), "spared": spared}
 
     def find(self, run: str) -> Run | None:

@@ -59,10 +59,13 @@ class Events:
         """How many streams are open."""
         return len(self._subscribers)
 
-    def publish(self, event: Event) -> None:
+    def publish(self, event: Event | None) -> None:
+        """Tell those whom it concerns, from any thread; None ends every stream."""
         with self._lock:
-            subscribers = [each for each in self._subscribers if not event.session or event.session in each.sessions]
-        _tell(subscribers, event)
+            session = event.session if event is not None else ""
+            subscribers = [each for each in self._subscribers if not session or session in each.sessions]
+        for each in subscribers:  # only its own event loop may touch a queue
+            soon(each.loop, partial(_put, each.queue, event))
 
     async def subscribe(
         self, sessions: Iterable[str] = (), past: Callable[[], Iterable[Event]] = tuple
@@ -100,14 +103,7 @@ class Events:
         """End every stream, so that a server that is stopped need not wait for its browsers."""
         with self._lock:
             self._closed = True
-            subscribers = list(self._subscribers)
-        _tell(subscribers, None)
-
-
-def _tell(subscribers: Iterable[_Subscriber], event: Event | None) -> None:
-    """From any thread: only its own event loop may touch a queue. None ends the stream."""
-    for each in subscribers:
-        soon(each.loop, partial(_put, each.queue, event))
+        self.publish(None)
 
 
 def _put(queue: asyncio.Queue[Event | None], event: Event | None) -> None:

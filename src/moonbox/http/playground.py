@@ -247,8 +247,8 @@ def run_report(run: Run) -> dict[str, Any]:
     economy = economy_of(run, answer, rough_tokens)
     return {
         "timeline": timeline_of(run),
-        "model": {"text": answer, "tokens": economy.answer},
-        "economy": economy.to_dict(),
+        "model": {"text": answer, "tokens": economy["answer"]},
+        "economy": economy,
     }
 
 
