@@ -72,11 +72,7 @@ def replay(
             view = session.sandbox.replay(run, until=at)
             found = view.fork(answers, dry=dry) if answers or dry else view
     if at is None:
-        for line in differences or ("the same as recorded",):
-            typer.echo(visible(line), err=True)
-        show_finished(finished, as_json=as_json)
-        if differences:
-            raise typer.Exit(1)
+        _show_repeated(finished, differences, as_json=as_json)
     elif isinstance(found, Run):
         show_finished(found, as_json=as_json)
     elif as_json:
@@ -95,6 +91,14 @@ def _repeated(sandbox: Sandbox, run: str, other: Path | None) -> tuple[Run, tupl
     if not sandbox.journal.known(run).has_ended:
         raise UsageError(f"run {run!r} has not ended; `moonbox resume {run}` continues a run that was cut off")
     return sandbox.replay(run), ()
+
+
+def _show_repeated(finished: Run, differences: tuple[str, ...], *, as_json: bool) -> None:
+    for line in differences or ("the same as recorded",):
+        typer.echo(visible(line), err=True)
+    show_finished(finished, as_json=as_json)
+    if differences:
+        raise typer.Exit(1)
 
 
 def read_answer(text: str) -> tuple[int, Any]:

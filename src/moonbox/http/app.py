@@ -26,11 +26,9 @@ from moonbox.codemode.catalog import rough_tokens
 from moonbox.durable.approvals import hint_names
 from moonbox.errors import AuditError, PoolTimeout, ToolError, UsageError, WorkerError
 from moonbox.http.guard import Access, ApiGuard
-from moonbox.http.moments import MomentsApi
 from moonbox.http.openapi import (
     api_operations,
     document,
-    moment_operations,
     routes_of,
     server_operations,
     workbench_operations,
@@ -50,11 +48,12 @@ from moonbox.http.requests import (
     text,
     while_connected,
 )
-from moonbox.http.workbench import Workbench, WorkbenchApi
+from moonbox.http.workbench_api import WorkbenchApi
 from moonbox.threads import in_thread
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
+    from moonbox.http.workbench import Workbench
     from moonbox.sandbox.sandbox import Sandbox
 
 _MAX_LISTED_RUNS = 500
@@ -158,8 +157,7 @@ def routes(service: Service) -> list[BaseRoute]:
     if service.workbench is None:
         return found
     servers = [] if service.servers is None else routes_of(api, server_operations())
-    moments = routes_of(MomentsApi(service.workbench), moment_operations())
-    return [*routes_of(WorkbenchApi(service.workbench), workbench_operations()), *moments, *servers, *found]
+    return [*routes_of(WorkbenchApi(service.workbench), workbench_operations()), *servers, *found]
 
 
 class _Api:

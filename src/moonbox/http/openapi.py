@@ -26,7 +26,7 @@ _PATH_PARAMETER = re.compile(r"\{(\w+)(:int)?\}")
 
 def document(tools: list[dict[str, Any]], *, workbench: bool = False, servers: bool = False) -> dict[str, Any]:
     """An OpenAPI 3.1 document with one path for each tool; with those of the workbench and of MCP servers, if any."""
-    operations = api_operations() | (workbench_operations() | moment_operations() if workbench else {})
+    operations = api_operations() | (workbench_operations() if workbench else {})
     operations |= server_operations() if servers else {}
     error = _object({"code": _STRING, "message": _STRING}, "code", "message")
     schemas: dict[str, Any] = {"Error": _object({"error": error}, "error")}
@@ -95,7 +95,7 @@ def api_operations() -> dict[str, Any]:
 
 
 def workbench_operations() -> dict[str, Any]:
-    """The operations of sessions, approvals, events and views that `serve --console` adds."""
+    """The operations of sessions, approvals, events, views and time travel that `serve --console` adds."""
     session = {"id": _STRING, "language": _STRING, "state": _STRING, "source": _STRING, "limits": _OBJECT}
     decisions, reason = {"enum": ["allow", "always", "edit", "deny"]}, {"type": "string", "maxLength": 500}
     rule = {"when": _OBJECT, "scope": {"enum": ["repl", "run"]}}
@@ -106,6 +106,12 @@ def workbench_operations() -> dict[str, Any]:
     after, answers = [_text("session"), _text("after")], _object({"answers": _OBJECTS})
     language, waiting = _object({"language": _STRING}), {"pending": _OBJECTS, "answered": _OBJECTS}
     hits = {"hits": _OBJECTS, "mode": _STRING}
+    fork = _object({"at": {"type": "integer"}, "answers": _OBJECTS, "dry": _BOOLEAN}, "at")
+    moment = {"at": {}, "total": {}, "line": {}, "frames": _OBJECTS, "globals": _OBJECT, "call": _OBJECT}
+    came_to = {"run": {}, "output": _STRING, "stopped": {}}
+    recorded = [*map(_text, ("state", "label", "tool", "since", "text"))]
+    recorded += [_number("limit", 1_000), _number("page", 1_000_000)]
+    runs = {"runs": _OBJECTS, "more": _BOOLEAN}
     return {
         "GET /events": _operation("events", "Server-sent events", query=after, media="text/event-stream"),
         "POST /sessions": _operation("openSession", "Open a session: one Repl", session, body=language, status="201"),
@@ -122,21 +128,7 @@ def workbench_operations() -> dict[str, Any]:
         "GET /knowledge/sources": _operation("listSources", "Where documents come from", {"sources": _OBJECTS}),
         "GET /media/{id}": _operation("getMedium", "An image, sound or file that a tool returned", media="*/*"),
         "GET /doctor": _operation("doctor", "What protects this machine", {"ok": _BOOLEAN}),
-    }
-
-
-def moment_operations() -> dict[str, Any]:
-    """The operations of time travel that `serve --console` adds."""
-    fork = _object({"at": {"type": "integer"}, "answers": _OBJECTS, "dry": _BOOLEAN}, "at")
-    moment = {"at": {}, "total": {}, "line": {}, "frames": _OBJECTS, "globals": _OBJECT, "call": _OBJECT}
-    came_to = {"run": {}, "output": _STRING, "stopped": {}}
-    search = [
-        *map(_text, ("state", "label", "tool", "since", "text")),
-        _number("limit", 1_000),
-        _number("page", 1_000_000),
-    ]
-    return {
-        "GET /journal": _operation("listJournal", "Runs of the journal", {"runs": _OBJECTS, "more": _BOOLEAN}, search),
+        "GET /journal": _operation("listJournal", "Runs of the journal", runs, recorded),
         "GET /runs/{id}/moments/{index:int}": _operation("getMoment", "A recorded run at one of its calls", moment),
         "POST /runs/{id}/forks": _operation("forkRun", "Go on from there with other answers", came_to, body=fork),
     }

@@ -1,4 +1,4 @@
-"""The workbench: live events, approvals, playground, knowledge and diagnosis, for a person at a screen; and its API.
+"""The workbench: live events, approvals, playground, knowledge and diagnosis, for a person at a screen.
 
 bench = Workbench()
 sandbox = Sandbox(tools, audit=bench.sink(trail), **bench.hooks)
@@ -8,59 +8,36 @@ bench.attach(sandbox, trail=trail)
 from __future__ import annotations
 
 import contextlib
-import re
-import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
-
-from starlette.responses import Response
 
 from moonbox.audit.query import RunSummary
 from moonbox.audit.records import Call, Run
 from moonbox.audit.sinks import Sink, SinkAround
-from moonbox.codemode.sessions import Sessions, TooManySessions
+from moonbox.codemode.sessions import Sessions
 from moonbox.durable.approvals import Answered, Approvals, Question
 from moonbox.durable.index import JournalFilter, KnownRun
 from moonbox.durable.questions import Questions
-from moonbox.errors import ArgumentError, MoonboxError, UsageError
-from moonbox.http.events import Event, Events, TrailWatch, event_stream
-from moonbox.http.playground import (
-    PlaygroundSession,
-    SessionBusy,
-    media_of,
-    parameter_order,
-    watch_call,
-    watch_output,
-)
-from moonbox.http.requests import JsonAnswer, Refused, json_object, number, refusing, text
-from moonbox.languages.registry import DEFAULT_LANGUAGE
+from moonbox.errors import MoonboxError
+from moonbox.http.events import Event, Events, TrailWatch
+from moonbox.http.playground import PlaygroundSession, media_of, parameter_order, watch_call, watch_output
 from moonbox.media import Media, MediaStore
-from moonbox.runs.decisions import Decision, ToolCall
-from moonbox.threads import in_thread, unbroken
-from moonbox.values import from_jsonable, to_jsonable
+from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
-
     from moonbox.durable.store import Journal
     from moonbox.durable.undoing import UndoStep
     from moonbox.knowledge.base import KnowledgeBase
     from moonbox.runs.call_entry import CallEntry
+    from moonbox.runs.decisions import Decision, ToolCall
     from moonbox.sandbox.sandbox import Sandbox
 
 _MAX_SESSIONS = 32
 _IDLE_SECONDS = 3600.0
 _RUNS_WITH_MEDIA = 1_000
 _MOST_WAITING = 1_000
-_SHOWN_MEDIA = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-_MAX_FOLLOWED = 64
-_NUMBER = re.compile(r"\d{0,9}", re.ASCII)
-_BY = "console"  # it has no accounts: whoever has signed in
-_DECISIONS = ("allow", "always", "edit", "deny")
 
 
 class Workbench:
@@ -291,171 +268,3 @@ class _ToldSink(SinkAround):
     def write(self, run: Run) -> None:
         super().write(run)
         self._tell(run)
-
-
-class WorkbenchApi:
-    """The handlers: sessions of the playground, approvals, events, knowledge, media and diagnosis."""
-
-    def __init__(self, workbench: Workbench) -> None:
-        self._bench = workbench
-
-    async def events(self, request: Request) -> Response:
-        bench, wanted = self._bench, _followed(request)
-        known = [(session, after) for id, after in wanted.items() if (session := bench.sessions.get(id)) is not None]
-        await bench.watch_trail()
-        past = lambda: [event for session, after in known for event in session.past(after)]  # noqa: E731
-        return event_stream(bench.events.subscribe(wanted, past))
-
-    async def open_session(self, request: Request) -> Response:
-        bench, body = self._bench, await json_object(request)
-        language, id = str(body.get("language", bench.languages[0])), secrets.token_urlsafe(9)
-        if language not in bench.languages:
-            known = ", ".join(bench.languages)
-            raise Refused(400, "invalid", f"unknown language {language!r}; known languages: {known}")
-        with refusing(400, "invalid", UsageError), refusing(409, "conflict", TooManySessions):
-            sandbox = await in_thread(bench.sandbox_in, language)
-            session = bench.sessions.open(id, lambda: PlaygroundSession(id, bench.events, sandbox, language))
-        return JsonAnswer(session.to_dict(), 201)
-
-    async def get_session(self, request: Request) -> Response:
-        return JsonAnswer(self._session(request).to_dict())
-
-    async def close_session(self, request: Request) -> Response:
-        session = self._session(request)
-        self._bench.sessions.take(session.id)
-        await session.close()
-        return Response(status_code=204)
-
-    async def run_in_session(self, request: Request) -> Response:
-        session, body = self._session(request), await json_object(request)
-        source, limits = body.get("source_code"), body.get("limits", {})
-        if not isinstance(source, str) or not isinstance(limits, dict):
-            raise Refused(400, "invalid", 'send {"source_code": "<script>", "step": false, "limits": {}}')
-        with refusing(400, "invalid", UsageError), refusing(409, "conflict", SessionBusy, TooManySessions):
-            session.start(source, step=bool(body.get("step", False)), limits=limits)
-        return JsonAnswer(session.to_dict(), 202)
-
-    async def resume(self, request: Request) -> Response:
-        session, body = self._session(request), await json_object(request)
-        answers = body.get("answers")
-        if answers is not None and not (isinstance(answers, list) and all(isinstance(each, dict) for each in answers)):
-            raise Refused(400, "invalid", "answers must be a list of objects")
-        with refusing(400, "invalid", UsageError), refusing(409, "conflict", SessionBusy, TooManySessions):
-            session.resume(answers)
-        return JsonAnswer(session.to_dict(), 202)
-
-    async def stop(self, request: Request) -> Response:
-        await json_object(request)
-        session = self._session(request)
-        await session.stop()
-        return JsonAnswer(session.to_dict())
-
-    async def globals(self, request: Request) -> Response:
-        session = self._session(request)
-        with refusing(503, "unavailable", MoonboxError):
-            return JsonAnswer({"globals": await in_thread(session.globals)})
-
-    async def check(self, request: Request) -> Response:
-        bench, body = self._bench, await json_object(request)
-        source, language = body.get("source_code"), body.get("language", DEFAULT_LANGUAGE)
-        if not isinstance(source, str) or language not in bench.languages:
-            raise Refused(400, "invalid", 'send {"source_code": "<script>", "language": "lua"}')
-        session = bench.sessions.get(str(body.get("session")))
-        with refusing(503, "unavailable", MoonboxError), contextlib.ExitStack() as closing:
-            if session is None or session.language != language:
-                sandbox = await in_thread(bench.sandbox_in, language)
-                repl = closing.enter_context(contextlib.closing(sandbox.repl()))
-            else:
-                repl = session.repl
-            findings = await in_thread(repl.check, source)
-        return JsonAnswer({"findings": [finding.to_dict() for finding in findings]})
-
-    async def list_approvals(self, _: Request) -> Response:
-        bench = self._bench
-        pending = [bench.question(question) for question in await in_thread(bench.approvals.pending)]
-        return JsonAnswer(
-            {"pending": pending, "answered": [bench.answered(each) for each in bench.approvals.answered()]}
-        )
-
-    async def answer_approval(self, request: Request) -> Response:
-        body = await json_object(request)
-        kind, reason, scope = body.get("decision"), body.get("reason", ""), body.get("scope", "repl")
-        if kind not in _DECISIONS or not isinstance(reason, str):
-            raise Refused(400, "invalid", f"decision must be one of {', '.join(_DECISIONS)}")
-        if kind == "edit" and not isinstance(body.get("arguments"), dict):
-            raise Refused(400, "invalid", "arguments must be a JSON object")
-        try:
-            arguments, when = (from_jsonable(body.get(name)) for name in ("arguments", "when"))
-        except (TypeError, ValueError):
-            raise Refused(400, "invalid", "arguments contain an invalid $bytes, $float or $pairs") from None
-        if kind != "always" and (when is not None or scope != "repl"):
-            raise Refused(400, "invalid", "when and scope belong to the decision always")
-        with refusing(400, "invalid", UsageError):
-            decision = Decision(kind, reason[:500], arguments, _BY, when, scope)
-        with refusing(400, "invalid", ArgumentError), refusing(404, "unknown_approval", UsageError):
-            await unbroken(self._bench.answer, request.path_params["id"], decision)
-        return JsonAnswer({"ok": True})
-
-    async def search_knowledge(self, request: Request) -> Response:
-        base = self._knowledge()
-        query, source = text(request, "q") or "", text(request, "source")
-        mode: Any = text(request, "mode") or "keyword"
-        limit = number(request, "limit", 12, 50)
-        with refusing(400, "invalid", MoonboxError):
-            hits = await in_thread(base.search, query, mode, max(1, limit), source)
-        return JsonAnswer({"hits": [hit.to_dict() for hit in hits], "mode": hits.mode, "notes": hits.notes})
-
-    async def list_sources(self, _: Request) -> Response:
-        sources = await in_thread(self._knowledge().sources)
-        return JsonAnswer({"sources": [source.to_dict() for source in sources]})
-
-    async def get_medium(self, request: Request) -> Response:
-        medium = self._bench.find_medium(f"moonbox://media/{request.path_params['id']}")
-        if medium is None:
-            raise Refused(404, "unknown_medium", "unknown medium")
-        # What is not a plain picture is downloaded, never shown as a page of ours.
-        shown = medium.type in _SHOWN_MEDIA
-        disposition = "inline" if shown else "attachment"
-        headers = {
-            "Cache-Control": "no-store",
-            "Content-Disposition": f"{disposition}; filename*=UTF-8''{quote(medium.name, safe='')}",
-            "Content-Security-Policy": "default-src 'none'; sandbox",
-            "Cross-Origin-Resource-Policy": "same-origin",
-            "X-Content-Type-Options": "nosniff",
-        }
-        kind = medium.type if shown or medium.type.startswith(("audio/", "video/", "image/")) else _BINARY
-        return Response(medium.data, media_type=kind, headers=headers)
-
-    async def doctor(self, _: Request) -> Response:
-        if self._bench.diagnose is None:
-            raise Refused(404, "not_found", "there is no diagnosis here")
-        return JsonAnswer(await in_thread(self._bench.diagnose))
-
-    def _session(self, request: Request) -> PlaygroundSession:
-        session = self._bench.sessions.get(request.path_params["id"])
-        if session is None:
-            raise Refused(404, "unknown_session", "unknown session; it may have ended")
-        return session
-
-    def _knowledge(self) -> KnowledgeBase:
-        if self._bench.knowledge is None:
-            raise Refused(404, "not_found", "no knowledge base is configured")
-        return self._bench.knowledge
-
-
-def _followed(request: Request) -> dict[str, int]:
-    """The sessions that a stream follows, each with the number of the last event that is known."""
-    ids = [id for id in (text(request, "session") or "").split(",") if id]
-    numbers = (text(request, "after") or "").split(",")
-    last = request.headers.get("last-event-id", "").rpartition(":")
-    if len(ids) > _MAX_FOLLOWED or not all(_NUMBER.fullmatch(each) for each in numbers):
-        raise Refused(
-            400, "invalid", f"follow at most {_MAX_FOLLOWED} sessions; after has a number for each, with commas"
-        )
-    wanted = {id: int(number or 0) for id, number in zip_longest(ids, numbers[: len(ids)], fillvalue="")}
-    if last[0] in wanted and last[2] and _NUMBER.fullmatch(last[2]):
-        wanted[last[0]] = max(wanted[last[0]], int(last[2]))
-    return wanted
-
-
-_BINARY = "application/octet-stream"
