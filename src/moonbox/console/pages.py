@@ -7,6 +7,7 @@ import contextlib
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -17,20 +18,26 @@ from moonbox.audit.query import RunSummary
 from moonbox.audit.records import RUN_STATES, Run
 from moonbox.audit.reports import compare, tracebacks
 from moonbox.compact import short
-from moonbox.console.catalog import catalog_of, learned_shape, tool_page, tools_page
 from moonbox.console.rendering import as_json, sample
+from moonbox.durable.approvals import hint_names
 from moonbox.errors import MoonboxError
 from moonbox.http.playground import run_report, timeline_of
+from moonbox.languages.registry import LANGUAGES
 from moonbox.limits import PRESETS
+from moonbox.schema.tree import SchemaNode
+from moonbox.schema.type_reader import type_text
 from moonbox.scripts.saving import can_save
 from moonbox.threads import in_thread, own_thread
+from moonbox.tools.signature import render
 from moonbox.wording import seconds, size
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from moonbox.audit.query import ToolStats
     from moonbox.http.app import Service
     from moonbox.http.workbench import Workbench
+    from moonbox.tools.tool import Tool
 
 Load = Callable[["Service", "Request", str], Awaitable[dict[str, Any]]]
 
@@ -40,6 +47,10 @@ _PATIENCE = 0.1
 """Seconds that a page may take before it comes without its slow part."""
 _MOST_REPLS = 500
 _ANSWER_CHARS = 20_000
+_STATS_RUNS = 2_000
+"""Counts and latencies are those of so many of the latest runs, so that a page takes the same time with any trail."""
+_PER_PAGE = 200
+_COMPLETED_TOOLS = 2_000
 _DOCUMENT_CHARS = 20_000
 _MARKDOWN = re.compile(r"```\w*|`|\*\*|(?<!\S)#{1,6}\s|!?\[(?=[^\]]*\]\()|\]\([^\s)]*(?:\)|…|$)")
 _TABLE = re.compile(r"\s*(?:(?<!\S)\|(?:[:-]+\|)*(?!\S)\s*)+")
@@ -75,7 +86,7 @@ async def playground(service: Service, request: Request, script: str) -> dict[st
         "source": source,
         "scripts": {languages[0]: script} if script else {},
         "samples": {name: sample(name) for name in languages},
-        "catalog": catalog_of(service),
+        "catalog": _catalog_of(service),
     }
     return {
         "title": "Playground",
@@ -171,15 +182,22 @@ async def tools(service: Service, request: Request, _: str) -> dict[str, Any]:
     query = request.query_params.get("q", "")[:500]
     page = request.query_params.get("page", "1")
     number = int(page) if page.isascii() and page.isdigit() and len(page) < 6 else 1
-    return {"title": "Tools", **await in_thread(tools_page, service, query, max(1, number))}
+    return {"title": "Tools", **await in_thread(_tools_page, service, query, max(1, number))}
 
 
 async def tool(service: Service, request: Request, _: str) -> dict[str, Any]:
     wanted = service.sandbox.toolbox.get(request.path_params["path"])
     if wanted is None:
         raise HTTPException(404, "There is no tool of this name.")
-    values = await in_thread(tool_page, service, wanted)
-    return {"title": wanted.path, **values, "learned": learned_shape(service, wanted)}
+    shape = service.sandbox.toolbox.learned.schema(wanted.path)
+    return {
+        "title": wanted.path,
+        "tool": _describe(wanted, await in_thread(_stats, service)),
+        "parameters": as_json(wanted.parameters),
+        "returns": as_json(wanted.returns) if wanted.returns else "",
+        "learned": type_text(SchemaNode(shape), nested=3) if shape else "",
+        "stats_runs": _STATS_RUNS,
+    }
 
 
 async def servers(service: Service, _: Request, __: str) -> dict[str, Any]:
@@ -244,6 +262,69 @@ async def _run(service: Service, id: str) -> Run:
     if run is None:
         raise HTTPException(404, "There is no run with this id.")
     return run
+
+
+def _catalog_of(service: Service) -> dict[str, Any]:
+    """What the editor completes: tools with their signatures and fields, and the words of the language."""
+    tools = [tool for tool in service.sandbox.toolbox if tool.policy != "direct"]
+    alias = service.sandbox.toolbox.alias
+    return {
+        "tools": [
+            {
+                "call": f"tools.{alias(tool.path)}",
+                "signature": render(tool, "signature", name=""),
+                "fields": [*tool.parameter_names, *_result_fields(tool)],
+            }
+            for tool in islice(tools, _COMPLETED_TOOLS)
+        ],
+        "words": sorted(LANGUAGES[service.sandbox.language].docs),
+    }
+
+
+def _tools_page(service: Service, query: str, page: int) -> dict[str, Any]:
+    """The tools in groups; with a query, the ones that scripts would find, best first."""
+    service.refresh()
+    toolbox, stats, count = service.sandbox.toolbox, _stats(service), 1
+    spaces: dict[str, list[dict[str, Any]]] = {}
+    if query := query.strip():
+        page = 1
+        for tool in service.sandbox.docs.find_tools(query, 50):
+            spaces.setdefault("Best matches first", []).append(_describe(tool, stats))
+    else:
+        tools = sorted(toolbox, key=lambda tool: (tool.namespace or "", tool.name))
+        count = max(1, -(-len(tools) // _PER_PAGE))
+        page = min(page, count)
+        for tool in tools[(page - 1) * _PER_PAGE : page * _PER_PAGE]:
+            origin = "Built in" if tool.path in service.builtin else tool.namespace or "Without a namespace"
+            spaces.setdefault(origin, []).append(_describe(tool, stats))
+    groups = [{"name": name, "tools": members, "total": len(members)} for name, members in spaces.items()]
+    known = {"total": len(toolbox), "stats_runs": _STATS_RUNS}
+    return {**known, "q": query, "groups": groups, "page": page, "page_count": count}
+
+
+def _describe(tool: Tool, stats: dict[str, ToolStats]) -> dict[str, Any]:
+    return {
+        "path": tool.path,
+        "description": tool.description,
+        "signature": render(tool, "signature"),
+        "policy": tool.policy,
+        "hints": hint_names(tool),
+        "timeout": tool.timeout,
+        "max_concurrency": tool.max_concurrency,
+        "stats": stats.get(tool.path),
+    }
+
+
+def _stats(service: Service) -> dict[str, ToolStats]:
+    return {item.tool: item for item in service.readable.stats(latest=_STATS_RUNS).tools}
+
+
+def _result_fields(tool: Tool) -> list[str]:
+    """The names of the result's fields, also those of the rows of a list."""
+    node = tool.returned
+    for _ in range(4):
+        node = node.items if node.items.says else node
+    return list(node.fields)[:50]
 
 
 def _usage(run: Run) -> list[dict[str, Any]]:
