@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox import Sandbox
 from moonbox.audit.sqlite import SqliteSink
-from moonbox.http.events import Event, Events, TrailWatch
+from moonbox.http.events import Event, Events
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -99,7 +99,7 @@ def test_what_is_written_after_the_start_is_published(tmp_path: Path) -> None:
 
         async def watch() -> str:
             events = Events()
-            await TrailWatch(events, trail.tail).start()
+            await events.follow(trail.tail)
             await asyncio.to_thread(box.run, "return 'early'")  # before anybody has subscribed
             async for event in events.subscribe():
                 if event is not None:

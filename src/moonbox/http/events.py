@@ -17,6 +17,9 @@ from moonbox.threads import in_thread, soon
 if TYPE_CHECKING:
     from moonbox.audit.query import RunSummary
 
+    Tail = Callable[[int | None], tuple[int, tuple[RunSummary, ...]]]
+    """Gives the runs that were written after a mark, and the next mark; None marks the end."""
+
 _QUEUE = 1_000
 _HEARTBEAT = 15.0
 _LOOK = 1.0
@@ -53,11 +56,7 @@ class Events:
         self._lock = threading.Lock()
         self._subscribers: set[_Subscriber] = set()
         self._closed = False
-
-    @property
-    def watching(self) -> int:
-        """How many streams are open."""
-        return len(self._subscribers)
+        self._following: asyncio.Task[None] | None = None
 
     def publish(self, event: Event | None) -> None:
         """Tell those whom it concerns, from any thread; None ends every stream."""
@@ -105,6 +104,27 @@ class Events:
             self._closed = True
         self.publish(None)
 
+    async def follow(self, tail: Tail) -> None:
+        """Publish runs as they reach a trail, also those that other processes write, until there was no subscriber for
+        some time. What is written once this has returned is published.
+        """
+        if self._following is None or self._following.done():
+            mark, _ = await in_thread(tail, None)
+            if self._following is None or self._following.done():  # else another request has started it
+                self._following = asyncio.create_task(self._follow(tail, mark))
+
+    async def _follow(self, tail: Tail, mark: int) -> None:
+        idle = 0
+        while idle < _IDLE_LOOKS:  # the request that started it may take a while to subscribe
+            await asyncio.sleep(_LOOK)
+            if not self._subscribers:
+                idle += 1
+                continue
+            idle = 0
+            mark, runs = await in_thread(tail, mark)
+            for run in runs:
+                self.publish(Event("run", run.to_dict()))
+
 
 def _put(queue: asyncio.Queue[Event | None], event: Event | None) -> None:
     if event is None or queue.qsize() >= _QUEUE - 1:
@@ -124,30 +144,3 @@ def event_stream(events: AsyncIterator[Event | None]) -> StreamingResponse:
 
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(frames(), media_type="text/event-stream", headers=headers)
-
-
-class TrailWatch:
-    """Publishes runs as they reach the trail, also those that other processes write, while a page is subscribed."""
-
-    def __init__(self, events: Events, tail: Callable[[int | None], tuple[int, tuple[RunSummary, ...]]]) -> None:
-        self._events, self._tail = events, tail
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        """Watch until there was no subscriber for some time. What is written once this has returned is published."""
-        if self._task is None or self._task.done():
-            mark, _ = await in_thread(self._tail, None)
-            if self._task is None or self._task.done():  # else another request has started it
-                self._task = asyncio.create_task(self._watch(mark))
-
-    async def _watch(self, mark: int) -> None:
-        idle = 0
-        while idle < _IDLE_LOOKS:  # the request that started it may take a while to subscribe
-            await asyncio.sleep(_LOOK)
-            if not self._events.watching:
-                idle += 1
-                continue
-            idle = 0
-            mark, runs = await in_thread(self._tail, mark)
-            for run in runs:
-                self._events.publish(Event("run", run.to_dict()))

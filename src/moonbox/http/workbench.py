@@ -21,7 +21,7 @@ from moonbox.durable.approvals import Answered, Approvals, Question
 from moonbox.durable.index import JournalFilter, KnownRun
 from moonbox.durable.questions import Questions
 from moonbox.errors import MoonboxError
-from moonbox.http.events import Event, Events, TrailWatch
+from moonbox.http.events import Event, Events
 from moonbox.http.playground import PlaygroundSession, media_of, parameter_order, watch_call, watch_output
 from moonbox.media import Media, MediaStore
 from moonbox.values import to_jsonable
@@ -70,7 +70,7 @@ class Workbench:
         self._own: list[Sandbox] = []
         self._new_sandbox: Callable[[str], Sandbox] | None = None
         self._options_for: Callable[[KnownRun], dict[str, Any]] | None = None
-        self._watch: TrailWatch | None = None
+        self._trail: Any = None
         self.languages: tuple[str, ...] = ()
         """Those of the playground's sessions; the first one is usual."""
         self.sessions: Sessions[PlaygroundSession] = Sessions(
@@ -112,14 +112,13 @@ class Workbench:
         if sandbox.has_journal:
             self.approvals.keep_in(Questions(sandbox.journal.backend))
         self.knowledge, self.diagnose, self._find_medium = knowledge, diagnose, find_medium
-        if hasattr(trail, "tail"):
-            self._watch = TrailWatch(self.events, trail.tail)
+        self._trail = trail
         self.languages = tuple(dict.fromkeys((sandbox.language, *(languages if make is not None else ()))))
 
     async def watch_trail(self) -> None:
         """Follow the runs that other processes write, while a page is subscribed."""
-        if self._watch is not None:
-            await self._watch.start()
+        if hasattr(self._trail, "tail"):
+            await self.events.follow(self._trail.tail)
 
     def find_medium(self, address: str) -> Media | None:
         """What a run returned or showed, what a session holds, or what an MCP server gave."""
