@@ -186,7 +186,7 @@ _LIMITS: Mapping[str, tuple[Callable[[str], float], str, str]] = {
 def _limit(name: str) -> Any:
     parse, metavar, help = _LIMITS[name]
 
-    def parsed(value: Any) -> float:
+    def parsed(value: str | float) -> float:
         if not isinstance(value, str):  # Typer calls the parser again with a parsed value
             return value
         try:

@@ -8,7 +8,6 @@ import secrets
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 State = Literal["idle", "running", "paused"]
 
-_SESSION: ContextVar[PlaygroundSession | None] = ContextVar("moonbox_playground_session", default=None)
 _KEPT_EVENTS = 4_000
 _STOP_SECONDS = 1.0
 _PROGRESS_SECONDS = 0.1
@@ -46,25 +44,17 @@ class SessionBusy(UsageError):
     """The session's state does not allow this now."""
 
 
-def watch_call(entry: CallEntry) -> None:
-    """For `Sandbox(on_call=…)`: a call of a session's script began or ended."""
-    session = _SESSION.get()
-    if session is not None:
-        session.publish("call", call_dict(entry.to_call()))
-
-
-def watch_output(text: str) -> None:
-    """For `Sandbox(on_output=…)`: a session's script printed something."""
-    session = _SESSION.get()
-    if session is not None:
-        session.publish("output", {"text": text})
-
-
 class PlaygroundSession:
-    """One Repl and what happened in its latest run. Its methods belong to one event loop, `publish` to any thread."""
+    """One Repl and what happened in its latest run. Its methods belong to one event loop, `publish` to any thread.
 
-    def __init__(self, id: str, events: Events, sandbox: Sandbox, language: str) -> None:
+    `watch` is called with each call of its scripts.
+    """
+
+    def __init__(
+        self, id: str, events: Events, sandbox: Sandbox, language: str, watch: Callable[[CallEntry], None]
+    ) -> None:
         self.id, self.language = id, language
+        self._watch = watch
         self.state: State = "idle"
         self.source = ""
         self._hub, self._sandbox = events, sandbox
@@ -103,7 +93,8 @@ class PlaygroundSession:
             secrets.token_hex(16), source, language=self.language, started=time(), repl=self.repl.id, running=True
         )
         self._hub.publish(Event("run", RunSummary.of(run).to_dict()))
-        options: RunOptions = {"limits": chosen, "on_progress": self._advance, "run_id": run.id}
+        options: RunOptions = {"limits": chosen, "run_id": run.id, "on_progress": self._advance}
+        options |= {"on_call": self._called, "on_output": lambda text: self.publish("output", {"text": text})}
         begin = self.repl.astart if step else self.repl.arun
         self._go(lambda: begin(source, **options), first=True)
 
@@ -152,6 +143,11 @@ class PlaygroundSession:
     def _new_repl(self) -> Repl:
         return self._sandbox.repl(before_write=self._keep)
 
+    def _called(self, entry: CallEntry) -> None:
+        """A call began or ended."""
+        self.publish("call", call_dict(entry.to_call()))
+        self._watch(entry)
+
     def _advance(self, progress: ScriptProgress) -> None:
         """The script says how far it is. A script that says so all the time must not displace other events."""
         now = monotonic()
@@ -178,9 +174,7 @@ class PlaygroundSession:
         self.state = "running"
         if first:
             self.publish("started", {"started": time(), "source": self.source})
-        _SESSION.set(self)  # the task, and the threads that it starts, find it there
         self._task = asyncio.get_running_loop().create_task(self._drive(step))
-        _SESSION.set(None)
 
     async def _drive(self, step: Callable[[], Any]) -> None:
         repl = self.repl

@@ -22,7 +22,7 @@ from moonbox.durable.index import JournalFilter, KnownRun
 from moonbox.durable.questions import Questions
 from moonbox.errors import MoonboxError
 from moonbox.http.events import Event, Events
-from moonbox.http.playground import PlaygroundSession, media_of, parameter_order, watch_call, watch_output
+from moonbox.http.playground import PlaygroundSession, media_of, parameter_order
 from moonbox.media import Media, MediaStore
 from moonbox.values import to_jsonable
 
@@ -44,7 +44,7 @@ class Workbench:
     """What a person works with.
 
     others     further approvers, which are asked beside the inbox
-    watchers   called with each call, besides those who look at the page
+    watch      called with each call
     timeout    seconds that an approval stays open
     """
 
@@ -52,10 +52,10 @@ class Workbench:
         self,
         *,
         others: Sequence[Callable[[ToolCall], Awaitable[Any]]] = (),
-        watchers: Sequence[Callable[[CallEntry], None]] = (),
+        watch: Callable[[CallEntry], None] = lambda _: None,
         timeout: float | None = 600.0,
     ) -> None:
-        self._watchers = (watch_call, *watchers)
+        self.watch = watch
         self.events = Events()
         self.approvals = Approvals(timeout=timeout, others=others, on_change=self._tell)
         self.knowledge: KnowledgeBase | None = None
@@ -84,7 +84,7 @@ class Workbench:
     @property
     def hooks(self) -> dict[str, Any]:
         """Arguments for every Sandbox of the workbench."""
-        return {"approve": self.approvals.approve, "on_call": self._watch_call, "on_output": watch_output}
+        return {"approve": self.approvals.approve, "on_call": self.watch}
 
     def sink(self, inner: Sink) -> Sink:
         """The sink for every Sandbox of the workbench: what is written to it is also told to those who watch."""
@@ -205,10 +205,6 @@ class Workbench:
             own, self._own = self._own, []
         for sandbox in own:
             sandbox.close()
-
-    def _watch_call(self, entry: CallEntry) -> None:
-        for watch in self._watchers:
-            watch(entry)
 
     def sandbox_in(self, language: str) -> Sandbox:
         """The Sandbox of a language, made if there is none."""

@@ -68,7 +68,8 @@ class WorkbenchApi:
             raise Refused(400, "invalid", f"unknown language {language!r}; known languages: {known}")
         with refusing(400, "invalid", UsageError), refusing(409, "conflict", TooManySessions):
             sandbox = await in_thread(bench.sandbox_in, language)
-            session = bench.sessions.open(id, lambda: PlaygroundSession(id, bench.events, sandbox, language))
+            make = partial(PlaygroundSession, id, bench.events, sandbox, language, bench.watch)
+            session = bench.sessions.open(id, make)
         return JsonAnswer(session.to_dict(), 201)
 
     async def get_session(self, request: Request) -> Response:

@@ -386,7 +386,7 @@ def _assembled(
         from moonbox.http.workbench import Workbench
 
         # A client that can show a question is asked beside the console's inbox; the first answer counts.
-        bench = Workbench(others=(caller.approve,), watchers=(watch,), timeout=settings.answer_seconds)
+        bench = Workbench(others=(caller.approve,), watch=watch, timeout=settings.answer_seconds)
         opened = _assembled_with(bench, open_project, _LoggedSink)
     else:
         opened = open_project(approve=caller.approve, on_call=watch, wrap_sink=_LoggedSink)
