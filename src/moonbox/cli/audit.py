@@ -17,6 +17,7 @@ from moonbox.cli.options import Json, Labels, argument, option
 from moonbox.cli.output import are_to_show, columns_table, confirm_deletion, console, lexer_of, print_json, when
 from moonbox.cli.run_options import CommandRunOptions
 from moonbox.compact import short
+from moonbox.config import Config
 from moonbox.errors import AuditError, UsageError
 from moonbox.wording import counted, seconds, size, visible
 
@@ -191,8 +192,6 @@ def _trail(db: Path | None) -> Store:
 
 def default_trail() -> str:
     """The trail that is shown in this folder: the one that its moonbox.toml names, or one's own."""
-    from moonbox.config import Config
-
     named = Config.load().section("audit").get("path") is not None
     return (CommandRunOptions().trail if named else None) or str(default_path())
 

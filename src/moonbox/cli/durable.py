@@ -12,18 +12,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from msgspec.structs import asdict
 
+from moonbox.audit.query import labels_of, moment
 from moonbox.cli.options import ConfigFile, Json, Labels, Place, argument, flag, option, with_run_options
 from moonbox.cli.output import are_to_show, columns_table, confirm_deletion, console, print_json, user_name, when
 from moonbox.cli.run_options import START_SECONDS, CommandRunOptions, json_or_text
 from moonbox.cli.trust import trusted_config
+from moonbox.config import Config
 from moonbox.durable.index import KINDS, STATES, JournalFilter, KnownRun
+from moonbox.durable.questions import Questions
 from moonbox.errors import Diverged, InDoubt, UsageError
+from moonbox.tools.toolbox import Toolbox
+from moonbox.values import to_jsonable
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.cli.session import Session
-    from moonbox.config import Config
     from moonbox.durable.store import Journal
 
 RunId = Annotated[str, argument(help="The run's id, from `moonbox runs`.", metavar="RUN")]
@@ -68,8 +72,6 @@ def runs(
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON for each run.")] = False,
 ) -> None:
     """List the runs of a journal, the latest first."""
-    from moonbox.audit.query import labels_of, moment
-
     wanted = JournalFilter(
         state="interrupted" if interrupted or in_doubt else state or "",
         labels=labels_of(label or ()) or {},
@@ -107,8 +109,6 @@ def _pending(journal: Journal, run: KnownRun) -> list[dict[str, Any]]:
     """The calls of a run without an answer."""
     from moonbox.durable.recorded import read_runs
     from moonbox.runs.environment import Additions
-    from moonbox.tools.toolbox import Toolbox
-    from moonbox.values import to_jsonable
 
     recorded = next((each for each in read_runs(journal.read(run.repl)) if each.begin.run == run.id), None)
     calls = () if recorded is None else recorded.pending(Toolbox(), Additions.standard())
@@ -212,8 +212,6 @@ def list_repls(
     as_json: Json = False,
 ) -> None:
     """List the Repls, the latest first."""
-    from moonbox.audit.query import labels_of
-
     with contextlib.closing(open_place(journal, config)) as opened:
         found = opened.repls(labels_of(label or ()), most=limit + 1, skip=skip)
     if len(found) > limit:
@@ -248,8 +246,6 @@ def delete_repls(
     config: ConfigFile = None,
 ) -> None:
     """Delete Repls with all that the journal knows of them: runs, calls, approvals."""
-    from moonbox.audit.query import labels_of, moment
-
     if ids and label:
         raise UsageError("name either the Repls to delete or their label, not both")
     if not ids and not label and older_than is None:
@@ -278,7 +274,6 @@ _LONGEST = 2_000  # characters of the arguments in the list
 def list_approvals(journal: Place = None, config: ConfigFile = None, as_json: Json = False) -> None:
     """List the calls that wait for a person, oldest first."""
     from moonbox.durable.approvals import Question
-    from moonbox.durable.questions import Questions
 
     with contextlib.closing(open_place(journal, config)) as opened:
         found = [Question.of_kept(kept).to_dict() for kept in Questions(opened.backend).pending()]
@@ -310,8 +305,6 @@ def answer(
     The first answer counts. The process that waits continues within a second;
     if it has died, `moonbox resume` uses the answer.
     """
-    from moonbox.durable.questions import Questions
-
     if allow == deny or (edit is not None and deny):
         raise UsageError("say what you decide: --allow, --allow --edit JSON, or --deny")
     decision: dict[str, Any] = {"kind": "allow" if allow else "deny", "reason": reason, "by": user_name()}
@@ -327,8 +320,6 @@ def answer(
 
 def open_place(place: str | None, config: Path | None = None) -> Journal:
     """The journal of --journal, or that of the project."""
-    from moonbox.config import Config
-
     return _open(Config() if place else trusted_config(config), place)
 
 
@@ -345,7 +336,6 @@ def _open(config: Config, place: str | None) -> Journal:
 def open_session(options: CommandRunOptions, run: str) -> Iterator[Session]:
     """The project's tools, in a Sandbox for the language of that run; says what a person must decide about it."""
     from moonbox.cli.session import Session
-    from moonbox.config import Config
 
     opened = _open(options.project or Config(), options.journal)
     language = opened.known(run).language
@@ -388,7 +378,6 @@ def cluster_status_command(
     or the one that this machine belongs to.
     """
     from moonbox.cluster.membership import cluster_status
-    from moonbox.config import Config
     from moonbox.config.sections import ClusterSettings
 
     found = trusted_config(config) if address is None else Config()

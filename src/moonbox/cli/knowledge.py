@@ -11,6 +11,7 @@ import typer
 from moonbox.cli.options import ConfigFile, Json, option
 from moonbox.cli.output import are_to_show, columns_table, console, print_json
 from moonbox.cli.trust import Trust, trusted_config
+from moonbox.config import FILE_NAME
 from moonbox.errors import ConfigError, UsageError
 from moonbox.wording import counted, noun, seconds, size, visible
 
@@ -145,7 +146,6 @@ def stats(config: ConfigFile = None, as_json: Json = False) -> None:
 
 
 def _configured(path: Path | None, *, trust: bool = False) -> KnowledgeConfig:
-    from moonbox.config import FILE_NAME
     from moonbox.project.sections import read_knowledge
 
     config = trusted_config(path, trust=trust)

@@ -7,6 +7,7 @@ import json
 import logging
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,7 @@ from moonbox.cli.options import ConfigFile, Json, McpConfig, Wait, argument, fla
 from moonbox.cli.output import are_to_show, columns_table, console, print_error, print_json, print_note
 from moonbox.cli.run_options import START_SECONDS
 from moonbox.cli.trust import Trust, trusted_config
+from moonbox.config import find
 from moonbox.errors import ToolError, UsageError
 from moonbox.wording import counted, seconds, visible
 
@@ -113,7 +115,6 @@ def install(
     trust: Trust = False,
 ) -> None:
     """Add moonbox to the configuration of an MCP client. Everything else in the file stays, and a backup is kept."""
-    from moonbox.config import find
     from moonbox.mcp.clients import CLIENTS, ServerEntry, snippet
     from moonbox.mcp.clients import install as write
     from moonbox.project.sections import read_servers
@@ -154,8 +155,6 @@ def _started(
     config: Path | None, mcp_config: Sequence[Path] | None, wait: float, only: str | None, trust: bool
 ) -> Iterator[tuple[Upstreams, ToolsSettings]]:
     """The configured servers (or one of them), started and waited for, and which tools may be used."""
-    from dataclasses import replace
-
     from moonbox.project.sections import need_mcp, read_secrets, read_servers, read_tools
 
     logging.basicConfig(stream=sys.stderr, level=logging.CRITICAL)  # problems are shown in the tables

@@ -20,6 +20,7 @@ from moonbox.cli.output import print_error, print_json, print_note
 from moonbox.cli.trust import keeping_trust, trusted_config
 from moonbox.errors import ConfigError, MissingExtra, UsageError
 from moonbox.secrets import SecretRedactor
+from moonbox.suggest import unknown
 from moonbox.threads import in_thread
 from moonbox.wording import counted, seconds, visible
 
@@ -354,8 +355,6 @@ def _find(name: str, config: Path | None, mcp_config: Sequence[Path] | None) -> 
 
 def chosen_server(servers: Sequence[ServerSettings], name: str) -> ServerSettings:
     """The server of this name; UsageError names the known ones."""
-    from moonbox.suggest import unknown
-
     by_name = {server.name: server for server in servers}
     if name not in by_name:
         raise UsageError(unknown("MCP server", name, by_name))

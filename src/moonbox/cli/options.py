@@ -20,6 +20,7 @@ from moonbox.cli.run_options import (
     read_json,
 )
 from moonbox.errors import UsageError
+from moonbox.languages.registry import LANGUAGES
 from moonbox.limits import PRESETS
 
 if TYPE_CHECKING:
@@ -156,8 +157,6 @@ def parse_arguments(given: Sequence[str], tool: Tool, name: str) -> dict[str, An
 
 def language_names() -> list[str]:
     """The names that complete --language."""
-    from moonbox.languages.registry import LANGUAGES
-
     return list(LANGUAGES)
 
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 from moonbox.cli.run_options import option_name
 from moonbox.compact import binary, clean, pieces
 from moonbox.errors import MoonboxError, ScriptError, UsageError
+from moonbox.languages.registry import LANGUAGES
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
@@ -218,8 +219,6 @@ def show_values(run: Run, *, quote: bool, rows: int = 60, items: int = 30) -> bo
             screen.print(visible(value), soft_wrap=True)
             continue
         if value is None:
-            from moonbox.languages.registry import LANGUAGES
-
             known = LANGUAGES.get(run.language)
             screen.print("null" if known is None else known.nothing, style="magenta")
             continue
@@ -316,8 +315,6 @@ def _traceback_line(line: str, language: str) -> Text:
 
 def lexer_of(language: str) -> str:
     """The name of the lexer for scripts in this language; a record may name a language of another version."""
-    from moonbox.languages.registry import LANGUAGES
-
     return LANGUAGES[language].lexer if language in LANGUAGES else "text"
 
 

@@ -16,6 +16,7 @@ from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.styles import Style
 
 from moonbox.files import create_private_file
+from moonbox.languages.registry import language as language_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -57,8 +58,6 @@ def history_path() -> Path:
 def prompt(language: str, completer: Completer, is_complete: Callable[[str], bool]) -> PromptSession[str]:
     """Asks for one script after another. KeyboardInterrupt after Ctrl-C, EOFError after Ctrl-D."""
     from pygments.lexers import get_lexer_by_name
-
-    from moonbox.languages.registry import language as language_named
 
     return PromptSession(
         [("class:prompt", f"{language}> ")],
@@ -142,8 +141,6 @@ def _history(path: Path) -> History:
 
 def names_in(sandbox: Sandbox) -> dict[str, str]:
     """The whole path of each name that every script of this Sandbox finds, such as `math.max`, and what it is."""
-    from moonbox.languages.registry import language as language_named
-
     language = language_named(sandbox.language)
     paths = {name: text.partition("\n")[0] for name, text in language.docs.items()}
     if not language.tool_name("x").startswith("tools."):  # in Rhai it is documented, but it is not a variable

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from moonbox import __version__
 from moonbox.cli.options import Language, argument, flag, option, with_run_options
 from moonbox.cli.output import (
     console,
@@ -176,8 +177,6 @@ _LOCAL = re.compile(r"\blocal\s+(?:function\s+)?(\w+(?:\s*,\s*\w+)*)")
 
 
 def _greet(session: Session) -> None:
-    from moonbox import __version__
-
     count = len(session.sandbox.toolbox)
     tools = f", {counted(count, 'tool')}" if count else ""
     isolation = "" if session.sandbox.isolation == "process" else ", inline: only for scripts that you trust"

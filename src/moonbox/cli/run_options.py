@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from moonbox.config import find
 from moonbox.errors import UsageError
-from moonbox.languages.registry import DEFAULT_LANGUAGE
+from moonbox.languages.registry import DEFAULT_LANGUAGE, LANGUAGES
 from moonbox.limits import Limits
 from moonbox.suggest import unknown
 from moonbox.values import refuse_constant
@@ -129,8 +130,6 @@ class CommandRunOptions(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def project(self) -> Config | None:
         """The configuration whose tools scripts find; None without one."""
-        from moonbox.config import find
-
         if self.no_config:
             if self.config is not None:
                 raise UsageError("use either --config or --no-config, not both")
@@ -161,8 +160,6 @@ def option_name(limit: str) -> str:
 
 def feature_names() -> list[str]:
     """The optional parts of all languages."""
-    from moonbox.languages.registry import LANGUAGES
-
     return sorted({feature for language in LANGUAGES.values() for feature in language.features})
 
 

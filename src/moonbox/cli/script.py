@@ -17,10 +17,16 @@ from moonbox.cli.output import (
     print_note,
     report_error,
     save_media,
+    show_error,
+    show_output,
     show_tracebacks,
+    show_values,
+    summary,
 )
 from moonbox.cli.run_options import START_SECONDS, CommandRunOptions, json_or_text, read_json
 from moonbox.errors import MoonboxError, UsageError
+from moonbox.languages.registry import LANGUAGES
+from moonbox.languages.registry import language as language_named
 from moonbox.suggest import suggestion
 from moonbox.wording import visible
 
@@ -110,8 +116,6 @@ def show_run(run: Run, script: Script, *, trail: str | None = None, printed: boo
 
     `trail`: where the run is recorded. `printed`: its output was shown while it ran.
     """
-    from moonbox.cli.output import show_error, show_output, show_values, summary
-
     if run.error is not None and run.error.kind == "cancelled" and not run.calls:
         print_note("")  # after the terminal's own ^C; with calls, the line of calls has removed it
     show_output(run, printed=printed)
@@ -194,9 +198,6 @@ def read_inputs(pairs: Sequence[str], file: str | None) -> dict[str, Any]:
 
 def _language(given: str | None, path: Path | None, options: CommandRunOptions) -> str:
     """The named language, or that of the file's suffix, or that of the project."""
-    from moonbox.languages.registry import LANGUAGES
-    from moonbox.languages.registry import language as language_named
-
     if given is not None:
         return language_named(given).name
     suffix = path.suffix.lower() if path is not None else ""
@@ -234,8 +235,6 @@ def _read_stdin() -> bytes:
 
 
 def _text(data: bytes, name: str, language: str | None) -> str:
-    from moonbox.languages.registry import language as language_named
-
     if data.startswith(b"\x1bLua"):
         raise UsageError(f"{name} is compiled Lua; only source text can be run")
     if b"\0" in data:

@@ -29,12 +29,13 @@ from moonbox.cli.output import (
 )
 from moonbox.cli.run_options import START_SECONDS, json_or_text
 from moonbox.cli.trust import Trust, trusted_config
-from moonbox.errors import MoonboxError, UsageError
+from moonbox.config import Config
+from moonbox.errors import ArgumentError, MoonboxError, UsageError
+from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.suggest import suggestion
-from moonbox.wording import counted
+from moonbox.wording import counted, visible
 
 if TYPE_CHECKING:
-    from moonbox.config import Config
     from moonbox.scripts.configured import ToolsSettings
     from moonbox.scripts.library import LoadedScript, ScriptLibrary
 
@@ -45,7 +46,6 @@ def init(
     folder: Annotated[Path, typer.Argument(help="The folder of the project.", metavar="[DIR]")] = Path(),
 ) -> None:
     """Write a commented moonbox.toml and a folder for tool scripts."""
-    from moonbox.config import Config
     from moonbox.project.trust import TrustStore
     from moonbox.scripts.authoring import write_config
 
@@ -171,8 +171,6 @@ def _run_tests(path: Path | None, params: Sequence[str], config: Config, *, as_j
 
 
 def _run_once(library: ScriptLibrary, script: LoadedScript, params: Sequence[str], *, as_json: bool) -> bool:
-    from moonbox.errors import ArgumentError
-
     assert script.tool is not None
     try:
         bound = script.tool.bind(parse_arguments(params, script.tool, "--param"))
@@ -221,8 +219,6 @@ _POLL_SECONDS = 0.2
 def _show_broken(script: LoadedScript) -> None:
     """Show why a script is broken, in the way `moonbox run` shows errors."""
     if script.error is not None:
-        from moonbox.languages.registry import DEFAULT_LANGUAGE
-
         show_error(script.error, language=DEFAULT_LANGUAGE, name=_relative(script.settings.path), limits={})
     else:
         print_error(f"{_relative(script.settings.path)}: {script.problem}")
@@ -333,7 +329,6 @@ def _is_disabled(script: LoadedScript, settings: ToolsSettings) -> bool:
 
 def _list(scripts: Sequence[LoadedScript], settings: ToolsSettings, none: str, as_json: bool) -> None:
     from moonbox.tools.signature import render
-    from moonbox.wording import visible
 
     found = [{**_summary(script), "disabled": _is_disabled(script, settings)} for script in scripts]
     if not are_to_show(found, none, as_json=as_json):

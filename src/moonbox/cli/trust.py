@@ -6,17 +6,15 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from moonbox.cli.options import flag
 from moonbox.cli.output import confirmed, is_terminal
+from moonbox.config import FILE_NAME, Config, find
 from moonbox.errors import ConfigError, UsageError
 from moonbox.wording import visible
-
-if TYPE_CHECKING:
-    from moonbox.config import Config
 
 Trust = Annotated[bool, flag("--trust", help="Use moonbox.toml without asking, for CI; MOONBOX_TRUST=1 does the same.")]
 
@@ -31,7 +29,6 @@ def trust(
     Programs, servers, sources and grants of a configuration are used only
     after a person has agreed to them. A change in them asks again.
     """
-    from moonbox.config import FILE_NAME, Config
     from moonbox.project.trust import TrustStore, powers
 
     store = TrustStore.default()
@@ -54,7 +51,6 @@ def trust(
 @contextlib.contextmanager
 def keeping_trust(path: Path) -> Iterator[None]:
     """Keep a trusted configuration trusted while a command of moonbox changes it."""
-    from moonbox.config import Config
     from moonbox.project.trust import TrustStore
 
     store, agreed = TrustStore.default(), True
@@ -71,8 +67,6 @@ def trusted_config(path: Path | None, *, trust: bool = False) -> Config:
 
     Otherwise, raises UsageError with what the configuration would do.
     """
-    from moonbox.config import Config, find
-
     used = path if path is not None else find()
     if used is None:
         return Config()
