@@ -329,7 +329,7 @@ def test_a_hidden_tab_counts_what_waits(visitor: Visitor, console: Console) -> N
     expect(page).to_have_title("(2) Tools · moonbox")
     assert page.evaluate("told") == ["1 call waits for approval: refund", "2 calls wait for approval: refund"]
     for question in console.bench.approvals.pending():
-        console.bench.answer(question.id, Decision("allow"))
+        console.bench.approvals.answer(question.id, Decision("allow"))
     script.result()
     expect(page).to_have_title("Tools · moonbox")
 

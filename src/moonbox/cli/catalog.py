@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -80,7 +79,7 @@ def catalog(
         elif form == "json":
             print_json(_summary(parts.mode))
         else:
-            typer.echo(json.dumps(parts.mode.definitions(form), indent=2))
+            print_json(parts.mode.definitions(form))
 
 
 def assembled(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import sys
 from collections.abc import Iterator, Sequence
@@ -83,7 +82,7 @@ def call(
         except ToolError as problem:
             print_error(f"{problem.message} ({problem.code})")
             raise typer.Exit(1) from problem
-    typer.echo(json.dumps(value, indent=2))
+    print_json(value)
 
 
 @app.command("doctor")

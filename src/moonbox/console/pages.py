@@ -20,7 +20,7 @@ from moonbox.audit.reports import compare, tracebacks
 from moonbox.compact import short
 from moonbox.console.rendering import as_json, sample
 from moonbox.durable.approvals import hint_names
-from moonbox.errors import MoonboxError
+from moonbox.errors import ERROR_KINDS, MoonboxError
 from moonbox.http.playground import run_report, timeline_of
 from moonbox.languages.registry import LANGUAGES
 from moonbox.limits import PRESETS
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 Load = Callable[["Service", "Request", str], Awaitable[dict[str, Any]]]
 
-_KINDS = ("syntax", "check", "runtime", "tool", "limit", "denied", "crashed", "cancelled")
 _MODES = ("keyword", "semantic", "hybrid")
 _PATIENCE = 0.1
 """Seconds that a page may take before it comes without its slow part."""
@@ -106,7 +105,7 @@ async def runs(service: Service, request: Request, _: str) -> dict[str, Any]:
         "title": "Runs",
         "filters": given,
         "filtered": any(given.values()),
-        "kinds": _KINDS,
+        "kinds": ERROR_KINDS,
         "states": RUN_STATES,
         "tools": sorted(tool.path for tool in service.sandbox.toolbox)[:500],
     }

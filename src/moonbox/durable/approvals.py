@@ -125,17 +125,22 @@ class Question:
 class Answered:
     """A question that is no longer open."""
 
-    id: str
-    tool: str
+    question: Question
     decision: Literal["allow", "always", "edit", "deny", "expired", "withdrawn"]
     """`expired`: no answer came in time. `withdrawn`: the run ended, or another approver answered."""
     reason: str
     answered: float
     by: str = ""
     """Who answered, where that is known."""
+    edited: Any = None
+    """The arguments that were allowed in place of those of the question."""
+    when: Any = None
+    """Which later calls "always" covers."""
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        about = {name: getattr(self.question, name) for name in ("id", "tool", "run", "kind", "arguments")}
+        told = {name: getattr(self, name) for name in ("decision", "reason", "answered", "by", "edited", "when")}
+        return {name: to_jsonable(value) for name, value in (about | told).items()}
 
 
 class Approvals:
@@ -181,13 +186,14 @@ class Approvals:
             others = (asyncio.ensure_future(other(call)) for other in self._others)
             async with asyncio.timeout(self._timeout):
                 decision = await first_answer({asyncio.wrap_future(future), *others})
-            outcome = Answered(question.id, question.tool, decision.kind, decision.reason, time(), decision.by)
+            edited = decision.arguments if decision.kind == "edit" else None
+            outcome = Answered(question, decision.kind, decision.reason, time(), decision.by, edited, decision.when)
         except TimeoutError:
-            outcome = Answered(question.id, question.tool, "expired", "", time())
+            outcome = Answered(question, "expired", "", time())
             message = f"nobody answered the approval of '{call.tool}' within {self._timeout:g} seconds"
             raise Denied(message, code="approval_unavailable") from None
         finally:
-            outcome = outcome or Answered(question.id, question.tool, "withdrawn", "", time())
+            outcome = outcome or Answered(question, "withdrawn", "", time())
             with self._lock:
                 self._open.pop(question.id, None)
                 self._answered.append(outcome)

@@ -24,14 +24,13 @@ from moonbox.errors import MoonboxError
 from moonbox.http.events import Event, Events
 from moonbox.http.playground import PlaygroundSession, media_of, parameter_order
 from moonbox.media import Media, MediaStore
-from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
     from moonbox.durable.store import Journal
     from moonbox.durable.undoing import UndoStep
     from moonbox.knowledge.base import KnowledgeBase
     from moonbox.runs.call_entry import CallEntry
-    from moonbox.runs.decisions import Decision, ToolCall
+    from moonbox.runs.decisions import ToolCall
     from moonbox.sandbox.sandbox import Sandbox
 
 _MAX_SESSIONS = 32
@@ -63,7 +62,6 @@ class Workbench:
         self._find_medium: Callable[[str], Media | None] | None = None
         self._media = MediaStore()
         self._media_of_runs: OrderedDict[str, list[dict[str, Any]]] = OrderedDict()
-        self._asked: dict[str, dict[str, Any]] = {}
         self._waiting: OrderedDict[str, Run] = OrderedDict()
         self._lock = threading.Lock()
         self._sandboxes: dict[str, Sandbox] = {}
@@ -143,21 +141,14 @@ class Workbench:
         return {**question.to_dict(), "session": session, "order": self.order(question.tool)}
 
     def answered(self, answer: Answered) -> dict[str, Any]:
-        """An answer with the run that asked, its arguments, what they were changed to, and the rule for later calls."""
-        return {**answer.to_dict(), **self._asked.get(answer.id, {})}
+        """An answer with the order of the tool's parameters."""
+        return {**answer.to_dict(), "order": self.order(answer.question.tool)}
 
     def order(self, tool: str) -> list[str]:
         """The order of a tool's parameters, in any Sandbox of the workbench."""
         with self._lock:
             boxes = list(self._sandboxes.values())
         return parameter_order(tool, *boxes)
-
-    def answer(self, id: str, decision: Decision) -> None:
-        """Answer a question; the errors are those of `Approvals.answer`."""
-        if id in self._asked:
-            edited = decision.arguments if decision.kind == "edit" else None
-            self._asked[id] |= {"edited": to_jsonable(edited), "when": to_jsonable(decision.when)}
-        self.approvals.answer(id, decision)
 
     def sandbox_of(self, run: str) -> Sandbox:
         """The Sandbox of the language of a run of the journal."""
@@ -243,14 +234,11 @@ class Workbench:
     def _tell(self, change: Question | Answered) -> None:
         if isinstance(change, Question):
             asked = self.question(change)
-            self._asked[change.id] = {name: asked[name] for name in ("run", "arguments", "order", "kind")}
             if change.run and not asked["session"]:
                 self._wait(change)
             self.events.publish(Event("approval", asked))
         else:
             self.events.publish(Event("answered", self.answered(change)))
-            known = {each.id for each in self.approvals.pending()} | {each.id for each in self.approvals.answered()}
-            self._asked = {id: asked for id, asked in self._asked.items() if id in known}
 
 
 class _ToldSink(SinkAround):

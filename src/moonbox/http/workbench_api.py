@@ -148,7 +148,7 @@ class WorkbenchApi:
         with refusing(400, "invalid", UsageError):
             decision = Decision(kind, reason[:500], arguments, _BY, when, scope)
         with refusing(400, "invalid", ArgumentError), refusing(404, "unknown_approval", UsageError):
-            await unbroken(self._bench.answer, request.path_params["id"], decision)
+            await unbroken(self._bench.approvals.answer, request.path_params["id"], decision)
         return JsonAnswer({"ok": True})
 
     async def search_knowledge(self, request: Request) -> Response:
