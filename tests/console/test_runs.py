@@ -228,7 +228,7 @@ def test_a_run_is_listed_while_it_runs_and_run_again_from_the_list(visitor: Visi
         row.locator("td.title a").click()
         expect(page.locator(".head .state")).to_have_text("running")
         page.go_back()
-        console.bench.answer(console.bench.approvals.pending()[0].id, Decision("deny"))
+        console.bench.approvals.answer(console.bench.approvals.pending()[0].id, Decision("deny"))
         expect(row.locator(".state")).to_have_text("failed: denied")
         row.get_by_role("link", name="Run again").click()
         expect(page.locator("#questions .question")).to_be_visible()

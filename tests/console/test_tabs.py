@@ -55,4 +55,4 @@ def test_twelve_tabs_share_one_connection(visitor: Visitor) -> None:
         for tab in tabs[1:]:
             tab.close()
         for question in console.bench.approvals.pending():
-            console.bench.answer(question.id, Decision("deny"))
+            console.bench.approvals.answer(question.id, Decision("deny"))
