@@ -58,6 +58,11 @@ class Events:
         self._closed = False
         self._following: asyncio.Task[None] | None = None
 
+    @property
+    def watching(self) -> int:
+        """How many streams are open."""
+        return len(self._subscribers)
+
     def publish(self, event: Event | None) -> None:
         """Tell those whom it concerns, from any thread; None ends every stream."""
         with self._lock:
@@ -117,7 +122,7 @@ class Events:
         idle = 0
         while idle < _IDLE_LOOKS:  # the request that started it may take a while to subscribe
             await asyncio.sleep(_LOOK)
-            if not self._subscribers:
+            if not self.watching:
                 idle += 1
                 continue
             idle = 0
