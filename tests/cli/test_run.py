@@ -354,12 +354,12 @@ def test_ctrl_c_leaves_the_line_of_the_terminals_own_echo(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from moonbox.cli import output
-    from moonbox.cli.script import Script, show_run
+    from moonbox.cli.script import show_run
 
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(output, "is_terminal", lambda *, stderr=False: True)
     stopped = Run("a", "while true do end", error=ScriptError("cancelled", "stopped"))
-    show_run(stopped, Script(stopped.source, "lua"))
+    show_run(stopped)
     assert capsys.readouterr().err == "\nerror: interrupted\n"
 
 

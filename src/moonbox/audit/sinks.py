@@ -19,7 +19,7 @@ from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from moonbox.audit.records import Call, Run
 
@@ -154,13 +154,17 @@ def parse_place(where: str | os.PathLike[str]) -> tuple[str, Path]:
 
 
 class SinkAround:
-    """A sink that passes everything on to another. Its other attributes are those of that sink."""
+    """A sink that passes everything on to another, and tells of each run once it is kept.
 
-    def __init__(self, inner: Sink) -> None:
-        self._inner = inner
+    Its other attributes are those of that sink.
+    """
+
+    def __init__(self, inner: Sink, tell: Callable[[Run], None] = lambda _: None) -> None:
+        self._inner, self._tell = inner, tell
 
     def write(self, run: Run) -> None:
         self._inner.write(run)
+        self._tell(run)
 
     def close(self) -> None:
         self._inner.close()

@@ -350,12 +350,12 @@ def open_session(options: CommandRunOptions, run: str) -> Iterator[Session]:
 
 
 def show_finished(finished: Run, *, as_json: bool) -> None:
-    from moonbox.cli.script import Script, show_run
+    from moonbox.cli.script import show_run
 
     if as_json:
         print_json(finished.to_dict())
     else:
-        show_run(finished, Script(finished.source, finished.language))
+        show_run(finished)
     if finished.error is not None:
         raise typer.Exit(1)
 

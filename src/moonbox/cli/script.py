@@ -66,7 +66,7 @@ def run_script(
     if as_json:
         print_json(finished.to_dict())
     else:
-        show_run(finished, script, trail=options.trail, printed=live is not None and live.used)
+        show_run(finished, script.name, trail=options.trail, printed=live is not None and live.used)
     if traceback:
         show_tracebacks(finished)
     save_media(finished)
@@ -111,10 +111,10 @@ def _execute(script: Script, options: CommandRunOptions, inputs: Mapping[str, An
         return session.run(script.text, inputs=inputs)
 
 
-def show_run(run: Run, script: Script, *, trail: str | None = None, printed: bool = False) -> None:
+def show_run(run: Run, name: str | None = None, *, trail: str | None = None, printed: bool = False) -> None:
     """Show a run: output, values, error and a summary.
 
-    `trail`: where the run is recorded. `printed`: its output was shown while it ran.
+    `name`: the script's file. `trail`: where the run is recorded. `printed`: its output was shown while it ran.
     """
     if run.error is not None and run.error.kind == "cancelled" and not run.calls:
         print_note("")  # after the terminal's own ^C; with calls, the line of calls has removed it
@@ -125,9 +125,9 @@ def show_run(run: Run, script: Script, *, trail: str | None = None, printed: boo
         if run.error.kind == "cancelled":
             print_error("interrupted" + (f" after {summary(run)}" if run.calls else ""))
         else:
-            show_error(run.error, language=script.language, name=script.name)
-    if not script.text.strip():
-        print_note(f"{script.name or 'the script'} is empty")
+            show_error(run.error, language=run.language, name=name)
+    if not run.source.strip():
+        print_note(f"{name or 'the script'} is empty")
     if shortened:
         print_note("shortened for the terminal; use a pipe or --json to see everything")
     if trail is not None:

@@ -96,9 +96,7 @@ def choice(request: Request, name: str, known: Sequence[str]) -> str | None:
 
 def flag(request: Request, name: str) -> bool | None:
     """true or false of the query."""
-    given = text(request, name)
-    if given not in (None, "true", "false"):
-        raise Refused(400, "invalid", f"{name} must be true or false")
+    given = choice(request, name, ("true", "false"))
     return None if given is None else given == "true"
 
 

@@ -86,7 +86,7 @@ class Workbench:
 
     def sink(self, inner: Sink) -> Sink:
         """The sink for every Sandbox of the workbench: what is written to it is also told to those who watch."""
-        return _ToldSink(inner, self._tell_run)
+        return SinkAround(inner, self._tell_run)
 
     def attach(
         self,
@@ -239,15 +239,3 @@ class Workbench:
             self.events.publish(Event("approval", asked))
         else:
             self.events.publish(Event("answered", self.answered(change)))
-
-
-class _ToldSink(SinkAround):
-    """A sink that tells of each run once it is kept."""
-
-    def __init__(self, inner: Sink, tell: Callable[[Run], None]) -> None:
-        super().__init__(inner)
-        self._tell = tell
-
-    def write(self, run: Run) -> None:
-        super().write(run)
-        self._tell(run)
