@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -16,7 +15,7 @@ import typer
 
 from moonbox.cli.browser import private_browser
 from moonbox.cli.options import ConfigFile, Json, McpConfig, argument, flag, option
-from moonbox.cli.output import print_error, print_json, print_note
+from moonbox.cli.output import confirmed, print_error, print_json, print_note
 from moonbox.cli.trust import keeping_trust, trusted_config
 from moonbox.errors import ConfigError, MissingExtra, UsageError
 from moonbox.secrets import SecretRedactor
@@ -127,7 +126,7 @@ def _add_from(
     if secrets and as_variables is None:
         places = ", ".join(secret.place for secret in secrets)
         question = f"{listed_in} contains {counted(len(secrets), 'secret')}: {places}\nWrite ${{NAME}} in their place?"
-        as_variables = _confirmed(question)
+        as_variables = confirmed(question)
     if as_variables:
         tables = with_variables(tables, secrets)
     with keeping_trust(path):
@@ -137,7 +136,7 @@ def _add_from(
     _guard_secrets(tables, path)
     holder = listed_in
     if remove_old is None:
-        remove_old = _confirmed(f"Remove these entries from {listed_in}?")
+        remove_old = confirmed(f"Remove these entries from {listed_in}?")
     if remove_old:
         removed = clients.remove(client, list(tables), listed_in)
         backup = f"; backup: {removed.backup}" if removed.backup is not None else ""
@@ -182,16 +181,6 @@ def _guard_secrets(tables: dict[str, Any], path: Path) -> None:
         ),
         err=True,
     )
-
-
-def _confirmed(question: str) -> bool:
-    try:
-        return typer.confirm(question, default=False, err=True)
-    except typer.Abort:
-        if sys.stdin.isatty():
-            raise
-        typer.echo("", err=True)  # standard input is closed or not a terminal
-        return False
 
 
 def remove(name: _Name, config: ConfigFile = None) -> None:

@@ -66,15 +66,19 @@ def forget_typed(terminal: int) -> None:
 
 
 def confirmed(question: str) -> bool:
-    """Whether the person at the terminal says yes; nothing typed before the question counts."""
+    """Whether the person says yes; nothing typed at the terminal before the question counts."""
     import typer  # imported here and below: slow to load, and `moonbox run FILE` does not need it
 
-    forget_typed(sys.stdin.fileno())
+    at_terminal = sys.stdin.isatty()
+    if at_terminal:
+        forget_typed(sys.stdin.fileno())
     try:
         return typer.confirm(question, err=True)
-    except typer.Abort:  # Ctrl-C; outside of Typer nothing else would catch it
+    except typer.Abort:
         typer.echo("", err=True)
-        raise KeyboardInterrupt from None
+        if at_terminal:  # Ctrl-C; outside of Typer nothing else would catch it
+            raise KeyboardInterrupt from None
+        return False  # the input has ended
 
 
 def confirm_deletion(question: str, otherwise: str) -> None:
