@@ -5,38 +5,30 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
 from moonbox.audit.query import RunSummary, TrailStats, labels_of, moment
 from moonbox.audit.reports import timeline_text, tracebacks
 from moonbox.audit.sinks import Store, default_path, open_trail
-from moonbox.cli.options import Json, Labels, argument, option
+from moonbox.cli.options import Db, Json, Labels, argument, option
 from moonbox.cli.output import are_to_show, columns_table, confirm_deletion, console, lexer_of, print_json, when
-from moonbox.cli.run_options import CommandRunOptions
+from moonbox.cli.run_options import default_trail
 from moonbox.compact import short
-from moonbox.config import Config
 from moonbox.errors import AuditError, UsageError
 from moonbox.wording import counted, seconds, size, visible
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import RenderableType
-    from rich.text import Text
 
     from moonbox.audit.records import Call, Run
 
 app = typer.Typer(name="audit", help="Show what scripts did.", no_args_is_help=True)
 
-Db = Annotated[
-    Path | None,
-    option(
-        "--db",
-        help="The trail: a .db or .jsonl file; by default that of [audit] in moonbox.toml, or your own.",
-        metavar="PATH",
-    ),
-]
 Since = Annotated[str | None, option(help="Only runs of the last 45m, 12h or 7d, or since a date.")]
 
 
@@ -190,12 +182,6 @@ def _trail(db: Path | None) -> Store:
     return open_trail(place)
 
 
-def default_trail() -> str:
-    """The trail that is shown in this folder: the one that its moonbox.toml names, or one's own."""
-    named = Config.load().section("audit").get("path") is not None
-    return (CommandRunOptions().trail if named else None) or str(default_path())
-
-
 def _since(text: str | None) -> float | None:
     return None if text is None else moment(text, time.time())
 
@@ -214,8 +200,6 @@ def run_list(runs: Sequence[RunSummary], width: int) -> Iterator[RenderableType]
 
     Only the script is ever cut: every other column is as wide as what is in it.
     """
-    from rich.text import Text
-
     ids = {run.id for run in runs}
     most = max(map(len, ids))
     length = next((size for size in range(8, most) if len({id[:size] for id in ids}) == len(ids)), most)
@@ -237,14 +221,11 @@ def run_list(runs: Sequence[RunSummary], width: int) -> Iterator[RenderableType]
 
 
 def _result(run: RunSummary) -> Text:
-    from rich.text import Text
-
     return Text(visible(run.result, keep=""), {"ok": "green", "running": "cyan"}.get(run.state, "red"))
 
 
 def run_parts(run: Run, width: int) -> Iterator[RenderableType]:
     from rich.syntax import Syntax
-    from rich.text import Text
 
     yield Text.assemble("run ", (visible(run.id), "bold"), "  ", _result(RunSummary.of(run)))
     where = f"run {run.number} of Repl {visible(run.repl)}" if run.repl else "a run by itself"
@@ -282,8 +263,6 @@ def run_parts(run: Run, width: int) -> Iterator[RenderableType]:
 
 
 def _heading(title: str) -> Text:
-    from rich.text import Text
-
     return Text(f"\n{title}", style="bold")
 
 
@@ -342,7 +321,6 @@ def stats_parts(stats: TrailStats) -> Iterator[RenderableType]:
 
 def script_tree(run: Run, others: Sequence[Run]) -> Iterator[RenderableType]:
     """The runs of tool scripts that this run called, and those that they called, below one another."""
-    from rich.text import Text
     from rich.tree import Tree
 
     children: dict[str, list[Run]] = {}

@@ -58,6 +58,14 @@ Place = Annotated[
         envvar="MOONBOX_JOURNAL",
     ),
 ]
+Db = Annotated[
+    Path | None,
+    option(
+        "--db",
+        help="The trail: a .db or .jsonl file; by default that of [audit] in moonbox.toml, or your own.",
+        metavar="PATH",
+    ),
+]
 McpConfig = Annotated[
     list[Path] | None,
     option(

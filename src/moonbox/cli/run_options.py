@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from moonbox.config import find
+from moonbox.config import Config, find
 from moonbox.errors import UsageError
 from moonbox.languages.registry import DEFAULT_LANGUAGE, LANGUAGES
 from moonbox.limits import Limits
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from moonbox.audit.sinks import Sink
-    from moonbox.config import Config
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.toolbox import Toolbox
     from moonbox.worker.sources import WorkerSource
@@ -104,10 +103,9 @@ class CommandRunOptions(Struct, frozen=True, kw_only=True, dict=True):
                 raise UsageError(f"--features: {unknown('feature', name, known)}")
         settings: dict[str, Any] = {}
         if self.journal is not None or self.project is not None:
-            from moonbox.config import Config as NoFile
             from moonbox.project.sections import sandbox_options, with_journal
 
-            config = with_journal(self.project or NoFile(), self.journal)
+            config = with_journal(self.project or Config(), self.journal)
             settings = {"secrets": config.secrets, **sandbox_options(config, language)}
         if self.isolation is not None:
             settings["isolation"] = self.isolation
@@ -151,6 +149,14 @@ class CommandRunOptions(Struct, frozen=True, kw_only=True, dict=True):
             return Limits.preset(self.limits or "default", **self.changes)
         except UsageError as problem:
             raise UsageError(re.sub(_LIMIT_NAME, lambda name: option_name(name[1]), str(problem))) from None
+
+
+def default_trail() -> str:
+    """The trail that is shown in this folder: the one that its moonbox.toml names, or one's own."""
+    from moonbox.audit.sinks import default_path
+
+    named = Config.load().section("audit").get("path") is not None
+    return (CommandRunOptions().trail if named else None) or str(default_path())
 
 
 def option_name(limit: str) -> str:

@@ -23,7 +23,7 @@ from moonbox.cli.output import (
     show_values,
     summary,
 )
-from moonbox.cli.run_options import START_SECONDS, CommandRunOptions, json_or_text, read_json
+from moonbox.cli.run_options import START_SECONDS, CommandRunOptions, default_trail, json_or_text, read_json
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.languages.registry import LANGUAGES
 from moonbox.languages.registry import language as language_named
@@ -131,8 +131,6 @@ def show_run(run: Run, name: str | None = None, *, trail: str | None = None, pri
     if shortened:
         print_note("shortened for the terminal; use a pipe or --json to see everything")
     if trail is not None:
-        from moonbox.cli.audit import default_trail
-
         place = "" if trail == default_trail() else f" --db {quote(trail)}"
         print_note(f"{summary(run)} · moonbox audit show {run.id[:8]}{place}")
     elif run.calls and is_terminal() and run.ok:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.audit import Db, chosen_run
-from moonbox.cli.options import ConfigFile, Json, argument, flag, option, parse_arguments
+from moonbox.cli.options import ConfigFile, Db, Json, argument, flag, option, parse_arguments
 from moonbox.cli.output import (
     are_to_show,
     columns_table,
@@ -374,6 +373,7 @@ def save(
     The file is written to the folder that `saved` under [tools] names. The
     run's tool calls and its result become a test for `moonbox tool test`.
     """
+    from moonbox.cli.audit import chosen_run
     from moonbox.project.assembly import assemble
     from moonbox.project.sections import without_records
     from moonbox.scripts.saving import save_run
