@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, ToolDefinitionError
@@ -51,8 +52,6 @@ def named_by(order: Sequence[str], table: Mapping[Any, Any]) -> dict[Any, Any]:
 
 def named_arguments(function: Callable[..., Any], arguments: Sequence[Any]) -> dict[Any, Any]:
     """Positional arguments by the names of a function's parameters, as far as it has any."""
-    from inspect import signature
-
     declared = getattr(function, "parameters", None)
     try:
         names = [parameter.name for parameter in (declared or signature(function).parameters.values())]

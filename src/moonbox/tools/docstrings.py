@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from inspect import cleandoc
 
 from msgspec import Struct
 
@@ -18,12 +19,10 @@ def read_docstring(doc: str | None) -> Docstring:
     """Split a docstring in Google, NumPy, Sphinx or Epydoc form into its text and its parameters."""
     if not doc:
         return Docstring()
-    from inspect import cleandoc
-
     text = cleandoc(doc)
     if "\n" not in text and text[:1] not in ":@":
         return Docstring(text)
-    from docstring_parser import parse  # slow to load, as is `inspect`
+    from docstring_parser import parse  # slow to load
 
     parsed = parse(_tidy(text))
     gap = "\n\n" if parsed.blank_after_short_description else "\n"

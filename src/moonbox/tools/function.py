@@ -8,11 +8,13 @@ schema accept further parameters of type T. Generators and classes are refused.
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 import sys
 import types
 import typing
 from dataclasses import dataclass, field
+from inspect import Parameter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
@@ -21,13 +23,12 @@ from msgspec import Struct
 from moonbox.errors import ToolDefinitionError, ToolError
 
 if TYPE_CHECKING:
-    import inspect
     from collections.abc import Callable, Mapping
 
     from moonbox.tools.binding import Binder
     from moonbox.tools.schema import Converter
 
-EMPTY: Any = type("Empty", (), {})
+EMPTY: Any = Parameter.empty
 """Stands for a default or an annotation that there is none of."""
 _CONTEXT = "<context>"
 """The injection key of a parameter that receives the Context itself."""
@@ -94,8 +95,6 @@ class InspectedFunction(Struct, frozen=True):
 
 def inspect_function(call: Callable[..., Any]) -> InspectedFunction:
     """Inspect a callable; raises ToolDefinitionError where it cannot be a tool."""
-    import inspect  # here and below: it is slow to load, and a program may have no function to look at
-
     inner, fixed = _unwrap(call)
     name = _name(inner)
     if isinstance(inner, type):
@@ -111,7 +110,7 @@ def inspect_function(call: Callable[..., Any]) -> InspectedFunction:
     parameters = [_parameter(item, hints) for item in signature.parameters.values() if item.name not in fixed]
     first = parameters[0].name if parameters else ""
     unbound = first in {"self", "cls"} and _is_in_class(target) and not inspect.ismethod(inner)
-    returns = hints.get("return", _given(signature.return_annotation))
+    returns = hints.get("return", signature.return_annotation)
     if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
         returns = _rows(returns)
     doc = inspect.getdoc(target) or inspect.getdoc(inner)
@@ -128,16 +127,12 @@ def _rows(returns: Any) -> Any:
 
 def is_async(call: Any) -> bool:
     """Whether calling it gives something to await. (A plain function may still return an awaitable.)"""
-    import inspect
-
     inner, _ = _unwrap(call)
     return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(_caller(inner))
 
 
 def injections(call: Callable[..., Any]) -> tuple[FunctionParameter, ...]:
     """The injected parameters of a callable that takes its arguments as one dict."""
-    import inspect
-
     try:
         alone = len(inspect.signature(call).parameters) <= 1
     except (ValueError, TypeError):  # built in: it says nothing about itself, so it takes the dict and no more
@@ -218,10 +213,8 @@ def plan_call(parameters: tuple[FunctionParameter, ...], converter: Converter | 
     injected = tuple(item for item in parameters if item.injected is not None)
     if converter is None:
         return CallPlan(None, injected)
-    from inspect import Parameter as Python
-
-    spread = next((item.name for item in parameters if item.kind is Python.VAR_POSITIONAL), None)
-    kinds = (Python.POSITIONAL_ONLY, *([Python.POSITIONAL_OR_KEYWORD] if spread is not None else []))
+    spread = next((item.name for item in parameters if item.kind is Parameter.VAR_POSITIONAL), None)
+    kinds = (Parameter.POSITIONAL_ONLY, *([Parameter.POSITIONAL_OR_KEYWORD] if spread is not None else []))
     positional = tuple(item for item in parameters if item.kind in kinds)
     is_simple = not (injected or positional or spread or converter.hashed or converter.has_rest)
     return CallPlan(converter, injected, positional, spread, converter.validate if is_simple else None)
@@ -265,8 +258,6 @@ def _unwrap(call: Any) -> tuple[Any, set[str]]:
 
 def _caller(inner: Any) -> Any:
     """The function that runs when the callable is called."""
-    import inspect
-
     return inner if inspect.isroutine(inner) else type(inner).__dict__.get("__call__", type(inner).__call__)
 
 
@@ -277,20 +268,11 @@ def _name(inner: Any) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(inner).__name__).lower()
 
 
-def _parameter(item: inspect.Parameter, hints: Mapping[str, Any]) -> FunctionParameter:
-    annotation = hints.get(item.name, _given(item.annotation))
+def _parameter(item: Parameter, hints: Mapping[str, Any]) -> FunctionParameter:
+    annotation = hints.get(item.name, item.annotation)
     if annotation is EMPTY or isinstance(annotation, str):
         annotation = Any
-    return FunctionParameter(
-        item.name, annotation, item.kind, _given(item.default), _injected_key(annotation, item.name)
-    )
-
-
-def _given(value: Any) -> Any:
-    """The value, or EMPTY where `inspect` says that there is none."""
-    from inspect import Parameter as Python
-
-    return EMPTY if value is Python.empty else value
+    return FunctionParameter(item.name, annotation, item.kind, item.default, _injected_key(annotation, item.name))
 
 
 def _is_in_class(target: Any) -> bool:
@@ -300,8 +282,6 @@ def _is_in_class(target: Any) -> bool:
 
 def _hints(target: Any, name: str) -> dict[str, Any]:
     """Evaluated annotations; names local to the function that defines the tool are found through its frames."""
-    import inspect
-
     while isinstance(target, types.MethodType):
         target = target.__func__
     target = inspect.unwrap(target)

@@ -7,6 +7,7 @@ import json
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, Protocol, get_args, overload
 
 from moonbox.errors import ToolDefinitionError, ToolError, UsageError
@@ -383,8 +384,6 @@ def _object_schema(name: str, schema: Any) -> dict[str, Any]:
 
 
 def _check_takes_a_dict(name: str, call: Callable[..., Any]) -> None:
-    from inspect import signature
-
     try:
         accepted = signature(call)
     except (ValueError, TypeError):  # built in: it says nothing about itself
