@@ -29,13 +29,6 @@ In a mapping, the key of a lambda is its name.
 Listener = Callable[["Toolbox"], None]
 
 
-class _Contents(Struct, frozen=True):
-    """One state of a toolbox; readers keep the one they have while writers make the next."""
-
-    tools: dict[str, Tool]
-    alias_of: dict[str, str]
-
-
 class _Followed(Struct, frozen=True, eq=False):
     """Another toolbox whose tools belong to this one for as long as it has them."""
 
@@ -67,7 +60,8 @@ class Toolbox:
         self._allowed: Callable[[Tool], Tool | bool] | None = None
         self.revision: int = 0
         """Grows with every change."""
-        self._contents = _Contents({}, {})
+        self._tools: dict[str, Tool] = {}  # this and the next are other objects after each change: readers keep theirs
+        self._alias_of: dict[str, str] = {}
         self.by_name: Mapping[str, Tool] = {}
         """The tools by their paths and by their aliases, as `resolve` finds them; another object after each change."""
         if added := list(_tools(tools, None)):
@@ -118,30 +112,30 @@ class Toolbox:
         return _above("sql").from_sql(url, namespace=namespace, **options)  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[Tool]:
-        return iter(tuple(self._contents.tools.values()))
+        return iter(tuple(self._tools.values()))
 
     def __len__(self) -> int:
-        return len(self._contents.tools)
+        return len(self._tools)
 
     def __contains__(self, tool: object) -> bool:
         path = tool.path if isinstance(tool, Tool) else tool
-        return path in self._contents.tools
+        return path in self._tools
 
     def __getitem__(self, path: str) -> Tool:
         return self.resolve(path)
 
     def __repr__(self) -> str:
-        paths = list(self._contents.tools)
+        paths = list(self._tools)
         more = f", … {len(paths) - 8} more" if len(paths) > 8 else ""
         return f"Toolbox({', '.join(paths[:8])}{more})"
 
     def get(self, path: str, default: Tool | None = None) -> Tool | None:
         """The tool with exactly this path."""
-        return self._contents.tools.get(path, default)
+        return self._tools.get(path, default)
 
     def paths(self) -> tuple[str, ...]:
         """The paths of all tools, in their order."""
-        return tuple(self._contents.tools)
+        return tuple(self._tools)
 
     def namespaces(self) -> tuple[str, ...]:
         """The namespaces, in order of first use."""
@@ -149,12 +143,12 @@ class Toolbox:
 
     def aliases(self) -> dict[str, str]:
         """Each path and the alias under which a script can write it as `tools.<alias>`; see `naming`."""
-        return dict(self._contents.alias_of)
+        return dict(self._alias_of)
 
     def alias(self, tool: Tool | str) -> str:
         """The alias of one tool."""
         path = tool if isinstance(tool, str) else tool.path
-        return self._contents.alias_of[self.resolve(path).path]
+        return self._alias_of[self.resolve(path).path]
 
     def resolve(self, name: str) -> Tool:
         """The tool with this path or alias; raises ArgumentError (`unknown_tool`) that names the nearest ones."""
@@ -162,7 +156,7 @@ class Toolbox:
         if tool is not None:
             return tool
         asked = str(name)[:LONGEST_NAME]
-        message = unknown("tool", asked, self._contents.alias_of.values(), count=3)
+        message = unknown("tool", asked, self._alias_of.values(), count=3)
         raise ArgumentError(message, code="unknown_tool", tool=asked)
 
     def add(self, *tools: ToolSource, replace: bool = False) -> Toolbox:
@@ -294,9 +288,8 @@ class Toolbox:
             if self._allowed is not None:
                 seen = ((path, tool, self._allowed(tool)) for path, tool in tools.items())
                 tools = {path: found if isinstance(found, Tool) else tool for path, tool, found in seen if found}
-            names = aliases(tools)
-            self._contents = _Contents(tools, names)
-            self.by_name = {**{alias: tools[path] for path, alias in names.items()}, **tools}
+            self._tools, self._alias_of = tools, aliases(tools)
+            self.by_name = {**{alias: tools[path] for path, alias in self._alias_of.items()}, **tools}
             self.revision += 1  # last: code that reads it before the contents gets contents that are not older
         # Outside the lock: a listener may be another toolbox, whose own lock is held by someone who waits for this one.
         for listener in tuple(self._listeners):
