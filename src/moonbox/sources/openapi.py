@@ -18,7 +18,7 @@ from moonbox.net.client import Request
 from moonbox.sources.arguments import Arguments
 from moonbox.sources.service import Origin, WebService, client
 from moonbox.sources.specification import MAX_BYTES, HttpOperation, Schemas, Specification, fields, items, parse
-from moonbox.tools.function import Context, injections, plan_call
+from moonbox.tools.function import CallPlan, Context, injections
 from moonbox.tools.hints import Hints
 from moonbox.tools.naming import LONGEST_NAME
 from moonbox.tools.paging import paging_form
@@ -152,7 +152,7 @@ def _tool(
         retry=settings.retry if hints.repeatable else None,
         tags=operation.tags,
         meta={"openapi": operation.where, ASKS_IN_SCRIPTS: True},
-        plan=plan_call(injections(call), None),
+        plan=CallPlan(None, injections(call)),
     )
     tool.binder.check()
     # A bare list has no place for the cursor of the next page: it comes in the header Link.

@@ -32,6 +32,8 @@ EMPTY: Any = Parameter.empty
 """Stands for a default or an annotation that there is none of."""
 _CONTEXT = "<context>"
 """The injection key of a parameter that receives the Context itself."""
+Injections = tuple[tuple[Parameter, str], ...]
+"""Parameters that the host fills in, each with its key in `Context.extra`, or _CONTEXT."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,27 +68,14 @@ class Injected(Struct, frozen=True):
     key: str | None = None
 
 
-class FunctionParameter(Struct, frozen=True):
-    """One parameter that a call can fill or that the host injects."""
-
-    name: str
-    annotation: Any
-    kind: Any
-    default: Any = EMPTY
-    injected: str | None = None
-    """The key of `Context.extra` it is taken from, or _CONTEXT; None for an ordinary parameter."""
-
-    @property
-    def has_default(self) -> bool:
-        return self.default is not EMPTY
-
-
 class InspectedFunction(Struct, frozen=True):
     """What a callable looks like from outside."""
 
     name: str
     doc: str | None
-    parameters: tuple[FunctionParameter, ...]
+    parameters: tuple[Parameter, ...]
+    """With their annotations evaluated."""
+    injected: Injections
     returns: Any
     is_async: bool
     unbound: bool
@@ -107,16 +96,16 @@ def inspect_function(call: Callable[..., Any]) -> InspectedFunction:
     except (ValueError, TypeError):
         raise ToolDefinitionError(f"{name} has no readable signature; use Tool.from_schema") from None
     hints = _hints(target, name)
-    parameters = [_parameter(item, hints) for item in signature.parameters.values() if item.name not in fixed]
+    parameters = [_evaluated(item, hints) for item in signature.parameters.values() if item.name not in fixed]
     first = parameters[0].name if parameters else ""
     unbound = first in {"self", "cls"} and _is_in_class(target) and not inspect.ismethod(inner)
     returns = hints.get("return", signature.return_annotation)
     if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
         returns = _rows(returns)
     doc = inspect.getdoc(target) or inspect.getdoc(inner)
-    return InspectedFunction(
-        name, doc, tuple(parameters[1:] if unbound else parameters), returns, is_async(call), unbound
-    )
+    keys = [(item, _injected_key(item.annotation, item.name)) for item in parameters[unbound:]]
+    injected = tuple((item, key) for item, key in keys if key is not None)
+    return InspectedFunction(name, doc, tuple(parameters[unbound:]), injected, returns, is_async(call), unbound)
 
 
 def _rows(returns: Any) -> Any:
@@ -131,13 +120,13 @@ def is_async(call: Any) -> bool:
     return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(_caller(inner))
 
 
-def injections(call: Callable[..., Any]) -> tuple[FunctionParameter, ...]:
+def injections(call: Callable[..., Any]) -> Injections:
     """The injected parameters of a callable that takes its arguments as one dict."""
     try:
         alone = len(inspect.signature(call).parameters) <= 1
     except (ValueError, TypeError):  # built in: it says nothing about itself, so it takes the dict and no more
         return ()
-    return () if alone else tuple(item for item in inspect_function(call).parameters if item.injected is not None)
+    return () if alone else inspect_function(call).injected
 
 
 class CallPlan(Struct, frozen=True):
@@ -145,8 +134,8 @@ class CallPlan(Struct, frozen=True):
 
     converter: Converter | None
     """None for a function that takes the whole dict as its one argument."""
-    injected: tuple[FunctionParameter, ...] = ()
-    positional: tuple[FunctionParameter, ...] = ()
+    injected: Injections = ()
+    positional: tuple[Parameter, ...] = ()
     """Parameters that must be passed by position, in order."""
     spread: str | None = None
     """The `*args` parameter."""
@@ -156,7 +145,7 @@ class CallPlan(Struct, frozen=True):
     @property
     def takes_context(self) -> bool:
         """Whether the function gets the Context of each call."""
-        return any(item.injected == _CONTEXT for item in self.injected)
+        return any(key == _CONTEXT for _, key in self.injected)
 
     def arguments(
         self, bound: dict[str, Any], context: Context | None, tool: str, binder: Binder, first_index: int = 0
@@ -194,25 +183,20 @@ class CallPlan(Struct, frozen=True):
         if not self.injected:
             return filled
         context = context if context is not None else Context(tool=tool)
-        for item in self.injected:
-            if item.injected == _CONTEXT:
+        for item, key in self.injected:
+            if key == _CONTEXT:
                 filled[item.name] = context
-            elif item.injected is not None and item.injected in context.extra:
-                filled[item.name] = context.extra[item.injected]
-            elif not item.has_default:
-                raise ToolError(
-                    f"{tool} needs {item.injected!r}, which the host did not supply",
-                    code="missing_context",
-                    tool=tool,
-                )
+            elif key in context.extra:
+                filled[item.name] = context.extra[key]
+            elif item.default is EMPTY:
+                message = f"{tool} needs {key!r}, which the host did not supply"
+                raise ToolError(message, code="missing_context", tool=tool)
         return filled
 
 
-def plan_call(parameters: tuple[FunctionParameter, ...], converter: Converter | None) -> CallPlan:
-    """Work out once how a function is called."""
-    injected = tuple(item for item in parameters if item.injected is not None)
-    if converter is None:
-        return CallPlan(None, injected)
+def plan_call(function: InspectedFunction, converter: Converter) -> CallPlan:
+    """Work out once how a function is called that takes its arguments one by one."""
+    parameters, injected = function.parameters, function.injected
     spread = next((item.name for item in parameters if item.kind is Parameter.VAR_POSITIONAL), None)
     kinds = (Parameter.POSITIONAL_ONLY, *([Parameter.POSITIONAL_OR_KEYWORD] if spread is not None else []))
     positional = tuple(item for item in parameters if item.kind in kinds)
@@ -268,11 +252,9 @@ def _name(inner: Any) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(inner).__name__).lower()
 
 
-def _parameter(item: Parameter, hints: Mapping[str, Any]) -> FunctionParameter:
+def _evaluated(item: Parameter, hints: Mapping[str, Any]) -> Parameter:
     annotation = hints.get(item.name, item.annotation)
-    if annotation is EMPTY or isinstance(annotation, str):
-        annotation = Any
-    return FunctionParameter(item.name, annotation, item.kind, item.default, _injected_key(annotation, item.name))
+    return item.replace(annotation=Any if annotation is EMPTY or isinstance(annotation, str) else annotation)
 
 
 def _is_in_class(target: Any) -> bool:

@@ -21,7 +21,7 @@ from moonbox.errors import ToolDefinitionError
 from moonbox.schema.coercion import OTHER_NAMES
 from moonbox.schema.problems import MOST_PROBLEMS, path_text, short
 from moonbox.schema.tree import with_parts
-from moonbox.tools.function import EMPTY, FunctionParameter, InspectedFunction
+from moonbox.tools.function import EMPTY, InspectedFunction
 from moonbox.tools.generator import Generator
 
 if TYPE_CHECKING:
@@ -86,14 +86,15 @@ def build(function: InspectedFunction, doc: Docstring, name: str) -> tuple[dict[
     """The parameters' schema and the converter for a function."""
     fields: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
+    hidden = {item.name for item, _ in function.injected}
     for item in function.parameters:
-        if item.injected is not None:
+        if item.name in hidden:
             continue
         if item.kind is inspect.Parameter.VAR_KEYWORD:
             fields.update(_rest_fields(item.annotation))
             continue
         annotation, default = _field(item, doc.parameters.get(item.name))
-        optional = item.has_default or item.kind is inspect.Parameter.VAR_POSITIONAL or default is not EMPTY
+        optional = item.default is not EMPTY or item.kind is inspect.Parameter.VAR_POSITIONAL or default is not EMPTY
         fields[item.name] = NotRequired[annotation] if optional else annotation
         if default is not EMPTY:
             defaults[item.name] = default
@@ -152,7 +153,7 @@ def explain(error: ValueError, bound: dict[str, Any], first_index: int = 0) -> l
     return lines if len(lines) <= MOST_PROBLEMS else [*lines[:MOST_PROBLEMS], "… and more"]
 
 
-def _field(item: FunctionParameter, description: str | None) -> tuple[Any, Any]:
+def _field(item: inspect.Parameter, description: str | None) -> tuple[Any, Any]:
     """The annotation as pydantic should see it, and the default that the schema should show."""
     annotation, default = _accepted(item.annotation), item.default
     if item.kind is inspect.Parameter.VAR_POSITIONAL:

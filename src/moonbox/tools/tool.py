@@ -189,7 +189,7 @@ class Tool(Generic[P, R]):
             "unbound": inspected.unbound,
         }
         fields.update({key: value for key, value in _checked(overrides).items() if value is not None})
-        plan = plan_call(inspected.parameters, converter)
+        plan = plan_call(inspected, converter)
         tool = Tool(name=name, call=function, parameters=parameters, plan=plan, **fields)
         tool._look_like(function)
         return tool
@@ -224,7 +224,7 @@ class Tool(Generic[P, R]):
             hints=Hints.of(hints),
             is_async=is_async(function),
             answered_by_caller=by_caller,
-            plan=plan_call(injections(function), None),
+            plan=CallPlan(None, injections(function)),
             **_checked(more),
         )
         try:
@@ -389,7 +389,7 @@ def _check_takes_a_dict(name: str, call: Callable[..., Any]) -> None:
     except (ValueError, TypeError):  # built in: it says nothing about itself
         return
     try:
-        accepted.bind({}, **{item.name: None for item in injections(call)})
+        accepted.bind({}, **{item.name: None for item, _ in injections(call)})
     except TypeError:
         raise ToolDefinitionError(
             f"tool {name!r}: call must take the arguments as one dict, and at most the Context beside it"
