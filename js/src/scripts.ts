@@ -1,7 +1,8 @@
 /** What is said about scripts: the check before a run and the explanation of errors, by the modules of the Python package. */
 
-import { Checker as PythonChecker, refusal } from "#python/check/checker.js";
+import { Checker as PythonChecker } from "#python/check/checker.js";
 import { ScriptTools } from "#python/check/tools.js";
+import { refusal } from "#python/languages/explanations.js";
 import { explain as explainLua } from "#python/languages/lua/explain/compose.js";
 import { Listing, lua_program } from "#python/languages/lua/syntax/listing.js";
 import { lua_vocabulary } from "#python/languages/lua/vocabulary.js";

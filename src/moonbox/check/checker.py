@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-
-from moonbox.errors import ScriptError
 
 if TYPE_CHECKING:
     from moonbox.check.tools import ScriptTools
@@ -97,24 +95,3 @@ class Checker:
     def skip(self) -> None:
         """A script runs unchecked: it may set any global."""
         self.may_miss_globals = True
-
-
-def refusal(findings: Collection[Finding], source: str) -> ScriptError | None:
-    """The error of a script that is not run; None when there is no reason not to run it."""
-    errors = [finding for finding in findings if finding.severity == "error"]
-    if not errors:
-        return None
-    from moonbox.languages.explanations import pointed
-
-    first, *others = errors
-    more = "".join(f"\nalso on {other}" for other in others)
-    return ScriptError(
-        "check",
-        first.message + more,
-        line=first.line,
-        column=first.column,
-        hint=first.hint,
-        code=first.code,
-        tool=first.tool,
-        traceback=pointed(source, first.line, first.column),
-    )

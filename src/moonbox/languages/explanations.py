@@ -1,4 +1,4 @@
-"""Explanations that languages share: the limit that ended a run, and errors of languages that are compiled to Lua.
+"""Explanations that languages share: limits that ended a run, scripts that are refused, errors of compiled languages.
 
 A language that is compiled inside the worker gives the engine its compiler and its runtime as one Lua chunk that
 returns `function(host) … return R end`, where R has `new_state()`, `run(state, source)`, `compile(source)`,
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from moonbox.errors import LIMIT_NAMES, ErrorKind, Frame, LimitName, ScriptError, is_denial
 
 if TYPE_CHECKING:
+    from moonbox.findings import Finding
     from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 
@@ -97,6 +98,25 @@ def explain_translated(
         return ScriptError("denied" if is_denial(failed["code"]) else "tool", message, **failed, **fields)
     known = cast(ErrorKind, error.kind if error.kind in ("syntax", "tool") else "runtime")
     return ScriptError(known, message, data=error.data, **fields)
+
+
+def refusal(findings: Collection[Finding], source: str) -> ScriptError | None:
+    """The error of a script that is not run; None when there is no reason not to run it."""
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if not errors:
+        return None
+    first, *others = errors
+    more = "".join(f"\nalso on {other}" for other in others)
+    return ScriptError(
+        "check",
+        first.message + more,
+        line=first.line,
+        column=first.column,
+        hint=first.hint,
+        code=first.code,
+        tool=first.tool,
+        traceback=pointed(source, first.line, first.column),
+    )
 
 
 def failed_call(error: EngineError) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from moonbox.check.checker import Checker, refusal
+from moonbox.check.checker import Checker
 from moonbox.findings import Finding
 from moonbox.languages.registry import EngineError
 from moonbox.runs.environment import GLOBAL_TOOLS, Additions
@@ -86,6 +86,8 @@ class ScriptCheck:
             return None
         findings = self.findings(source, additions, inputs)
         if findings:
+            from moonbox.languages.explanations import refusal  # few scripts need it
+
             execution.record.notes = tuple(finding for finding in findings if finding.severity == "note")
             if not was_admitted and (refused := refusal(findings, source)) is not None:
                 return refused

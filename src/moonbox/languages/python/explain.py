@@ -7,13 +7,15 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import ValidationError, convert
+from msgspec.structs import replace
 
-from moonbox.errors import ScriptError
-from moonbox.languages.explanations import explain_translated, pointed
+from moonbox.findings import Finding
+from moonbox.languages.explanations import explain_translated, refusal
 from moonbox.languages.facts import unknown_tool
 from moonbox.languages.python.language import PYTHON
 
 if TYPE_CHECKING:
+    from moonbox.errors import ScriptError
     from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 
@@ -30,7 +32,9 @@ _METHODS = {"dict": dict, "str": str, "list": list, "set": set, "tuple": tuple}
 def explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits) -> ScriptError:
     """The error with its line, a caret, and what to write instead."""
     if isinstance(error.data, dict) and "types" in error.data:
-        return _types(error.data["types"], list(sources.values())[-1] if sources else "")
+        refused = refusal(_types(error.data["types"]), list(sources.values())[-1] if sources else "")
+        assert refused is not None
+        return refused
     explained = explain_translated(error, sources=sources, tools=tools, limits=limits)
     if (match := _UNSUPPORTED.search(explained.message)) is not None:
         explained = explained.with_(message=f"scripts cannot use {match[1]}")
@@ -40,23 +44,15 @@ def explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection
     return explained if hint is None else explained.with_(hint=hint)
 
 
-def _types(reported: Any, source: str) -> ScriptError:
-    """The error of a script that the type checker refuses, from an untrusted worker. Nothing was run."""
+def _types(reported: Any) -> list[Finding]:
+    """Why the type checker refuses a script, from an untrusted worker; at least one reason."""
     try:
         found = convert(reported, list[tuple[int, int, str]])[:_MOST_FINDINGS]
     except ValidationError:
         found = []
-    line, column, message = found[0] if found else (1, 1, "the types are wrong")
-    more = "".join(f"\nalso on line {at}: {_plain(text)}" for at, _, text in found[1:])
-    return ScriptError(
-        "check",
-        _plain(message) + more,
-        line=line,
-        column=column,
-        hint=_advice(_plain(message)),
-        code="types",
-        traceback=pointed(source, line, column),
-    )
+    texts = [(line, column, _plain(text)) for line, column, text in found] or [(1, 1, "the types are wrong")]
+    findings = [Finding("error", text, line, column, code="types") for line, column, text in texts]
+    return [replace(findings[0], hint=_advice(findings[0].message)), *findings[1:]]
 
 
 def _plain(message: str) -> str:

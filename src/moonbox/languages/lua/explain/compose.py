@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from moonbox.errors import ERROR_KINDS, LIMIT_NAMES, ErrorKind, Frame, LimitName, ScriptError, is_denial
+from moonbox.errors import LIMIT_NAMES, ErrorKind, Frame, LimitName, ScriptError, is_denial
 from moonbox.languages import program as p
 from moonbox.languages.explanations import (
     LONGEST_MESSAGE,
     WIDEST,
+    explain_translated,
     failed_call,
     limit_hint,
     limit_message,
@@ -51,7 +52,7 @@ def explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection
     try:
         return compose(error, sources=sources, tools=tools, limits=limits)
     except Exception:  # noqa: BLE001 - a flaw in a hint must never cost the error that it is about
-        return _bare(error)
+        return explain_translated(error, sources={}, tools=tools, limits=limits)
 
 
 def compose(error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits) -> ScriptError:
@@ -73,14 +74,6 @@ def compose(error: EngineError, *, sources: Mapping[str, str], tools: Collection
     if error.kind == "tool":
         return _tool(report)
     return _runtime(report, frozenset(path.replace("\x1f", ".") for path in tools))
-
-
-def _bare(error: EngineError) -> ScriptError:
-    """The error in the engine's own words alone."""
-    limit = error.limit if error.limit in LIMIT_NAMES else None
-    kind = {"stop": "limit" if limit else "cancelled"}.get(error.kind, error.kind)
-    known = kind if kind in ERROR_KINDS else "runtime"
-    return ScriptError(cast("ErrorKind", known), error.message[:LONGEST_MESSAGE], limit=limit)
 
 
 class Location(NamedTuple):
