@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Limits, Sandbox, tool
-from moonbox.languages.rhai.vocabulary import rhai_words
+from moonbox.languages.rhai.vocabulary import rhai_vocabulary, rhai_words
 
 from .machine import CASES
 
@@ -78,9 +78,9 @@ def shown(hint: str) -> list[str]:
     ("name", "code"),
     [
         (name, code)
-        for name in sorted(rhai_words().foreign_methods)
+        for name in sorted(rhai_words()["foreign_methods"])
         for argument in ["|x| x" if name == "sum" else '"a"', *(["…"] if name == "sum" else [])]
-        for code in shown(rhai_words().foreign_method(name, "list", (argument,)) or "")
+        for code in shown(rhai_vocabulary().method_advice(name, "list", (argument,)) or "")
     ],
 )
 def test_the_code_in_hints_for_methods_works(repl: Repl, name: str, code: str) -> None:
@@ -91,7 +91,7 @@ def test_the_code_in_hints_for_methods_works(repl: Repl, name: str, code: str) -
     ("name", "code"),
     [
         (name, code)
-        for name, hint in sorted({**rhai_words().foreign_functions, **rhai_words().foreign_names}.items())
+        for name, hint in sorted({**rhai_words()["foreign_functions"], **rhai_words()["foreign_names"]}.items())
         for code in shown(hint)
     ],
 )

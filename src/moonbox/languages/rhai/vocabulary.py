@@ -7,10 +7,8 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from moonbox.languages.explanations import explain_translated
-from moonbox.languages.facts import by_word
+from moonbox.languages.facts import by_word, filled
 from moonbox.languages.program import Vocabulary
 from moonbox.languages.tables import table
 from moonbox.suggest import did_you_mean, nearest
@@ -34,58 +32,38 @@ _FARTHEST = 20_000  # characters of a script that are searched for names
 _RECURSION = "a function calls itself too often: add a case that returns without another call, or use a loop"
 
 
-class RhaiWords(Struct, frozen=True, kw_only=True):
-    """What `vocabulary.toml` holds."""
-
-    functions: frozenset[str]
-    """Functions and methods of any type."""
-    list_methods: Mapping[str, str]
-    constants: Mapping[str, str]
-    foreign_functions: Mapping[str, str]
-    foreign_methods: Mapping[str, str]
-    foreign_names: Mapping[str, str]
-
-    def foreign_method(self, name: str, receiver: str, arguments: tuple[str, ...]) -> str | None:
-        """What to write for a method of another language."""
-        form = self.foreign_methods.get(name)
-        if form is None:
-            return None
-        known = [argument if argument != "…" else "" for argument in (*arguments, "", "")]  # "…" is a closure
-        holes = {
-            "self": receiver,
-            "0": known[0] or "x",
-            "closure": known[1] or ("|total, x| …" if len(arguments) > 1 else "|total, x| total + x"),
-        }
-        return _HOLE.sub(lambda hole: holes[hole[1]], form)
-
-    def advice(self, name: str, called: bool) -> str | None:
-        """What to write for a function or a name of another language."""
-        return self.foreign_functions.get(name) if called else self.foreign_names.get(name)
-
-
-_HOLE = re.compile(r"\{(self|0|closure)\}")
-
-
 @cache
-def rhai_words() -> RhaiWords:
-    data = by_word(table("rhai/vocabulary.toml"))
-    data["functions"] = frozenset(" ".join(data["functions"].values()).split())
-    data["list_methods"] = {name: kind for kind, names in data["list_methods"].items() for name in names.split()}
-    return RhaiWords(**data)
+def rhai_words() -> dict[str, dict[str, str]]:
+    """What `vocabulary.toml` holds."""
+    return by_word(table("rhai/vocabulary.toml"))
+
+
+def _advice(name: str, called: bool, arguments: tuple[str, ...] = ()) -> str | None:
+    """What to write for a function or a name of another language."""
+    return rhai_words()["foreign_functions" if called else "foreign_names"].get(name)
+
+
+def _method_advice(name: str, receiver: str, arguments: tuple[str, ...]) -> str | None:
+    """What to write for a method of another language."""
+    form = rhai_words()["foreign_methods"].get(name)
+    known = [argument if argument != "…" else "" for argument in (*arguments, "", "")]  # "…" is a closure
+    closure = known[1] or ("|total, x| …" if len(arguments) > 1 else "|total, x| total + x")
+    return form and filled(form, {"self": receiver, "0": known[0] or "x", "closure": closure})
 
 
 @cache
 def rhai_vocabulary() -> Vocabulary:
     """The words of Rhai as scripts find them here."""
     words = rhai_words()
+    functions = frozenset(" ".join(words["functions"].values()).split())
     return Vocabulary(
-        globals=words.functions,
-        constant=words.constants.get,
-        advice=lambda name, called, arguments: words.advice(name, called),
-        method_advice=words.foreign_method,
-        string_methods=words.functions,
-        any_methods=words.functions,
-        methods=words.list_methods,
+        globals=functions,
+        constant=words["constants"].get,
+        advice=_advice,
+        method_advice=_method_advice,
+        string_methods=functions,
+        any_methods=functions,
+        methods={name: kind for kind, names in words["list_methods"].items() for name in names.split()},
         only_truth_values=True,
         nothing="unknown, and reading it is an error",
         forms={
@@ -114,19 +92,19 @@ def rhai_hint(error: ScriptError, source: str, limits: Limits) -> str | None:
     """A better hint than the error has; None where there is none."""
     if error.kind == "limit":
         return _limit(error, limits)
-    words, lines, number = rhai_words(), source.splitlines(), error.line or 0
+    lines, number = source.splitlines(), error.line or 0
     line = lines[number - 1] if 0 < number <= len(lines) else ""
     if match := _RESERVED.search(error.message):
         return _as_key(match[1], line, error.column or 1)
     if match := _MACRO.search(error.message):
-        form = words.foreign_functions.get(match[1])
+        form = _advice(match[1], called=True)
         return f"there are no macros; {form}" if form else f"there are no macros: write {match[1]}(…)"
     if error.hint is None and (match := _ON_NOTHING.search(error.message)):
         return _NOT_NOTHING if match[1] == "!" else _WITH_NOTHING
     if error.hint is None and (match := _NOT_FOUND.search(error.message)):
-        return words.foreign_method(match[1], "list", ()) or words.advice(match[1], called=True)
+        return _method_advice(match[1], "list", ()) or _advice(match[1], called=True)
     if error.hint is None and (match := _NO_VARIABLE.search(error.message)):
-        if advice := words.advice(match[1], called=False):
+        if advice := _advice(match[1], called=False):
             return advice
         if assignment := _ASSIGNED.match(line, (error.column or 1) - 1):  # `x = 1` without `let`
             return f"a variable is declared before it is assigned; write: let {assignment[0].rstrip()};"
