@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, Protocol, get_args, overload
@@ -111,58 +111,16 @@ class Tool(Generic[P, R]):
         check_name(self.name)
         if self.namespace is not None:
             check_name(self.namespace, "namespace")
-        for name, choices in (("policy", _POLICIES), ("failures", FAILURES), ("placement", _PLACEMENTS)):
-            chosen = getattr(self, name)
-            if chosen not in choices and (name, chosen) != ("failures", None):
-                raise ToolDefinitionError(f"tool {self.name!r}: {unknown(name, str(chosen), choices)}")
-        if self.placement == "node" and not _is_importable(self.call):
-            raise ToolDefinitionError(
-                f"tool {self.name!r}: placement 'node' needs a function at the top of a module that nodes can import"
-            )
-        if self.answered_by_caller and self.policy == "approve":
-            raise ToolDefinitionError(f"tool {self.name!r}: policy 'approve' needs a function")
-        if not callable(self.call):
-            raise ToolDefinitionError(f"tool {self.name!r}: {self.call!r} is not callable")
-        if not self.thread and (self.is_async or self.timeout or self.max_concurrency or self.policy == "approve"):
-            raise ToolDefinitionError(
-                f"tool {self.name!r}: thread=False is for a function that only computes: not for an async one, and not "
-                "with timeout, max_concurrency or policy 'approve'"
-            )
-        self._check_errors()
-        _check_number(self.name, "timeout", self.timeout, (int, float))
-        _check_number(self.name, "max_concurrency", self.max_concurrency, int)
         object.__setattr__(self, "hints", Hints.of(self.hints))
-        self._check_retry()
+        for problem in _problems(self):
+            raise ToolDefinitionError(f"tool {self.name!r}: {problem}")
         tags: Any = self.tags
         object.__setattr__(self, "tags", (tags,) if isinstance(tags, str) else tuple(tags))
         object.__setattr__(self, "path", f"{self.namespace}.{self.name}" if self.namespace else self.name)
         if not self.binder or self.binder.parameters is not self.parameters:
-            parameters = _object_schema(self.name, self.parameters)
+            parameters = self.parameters or {"type": "object", "properties": {}}
             object.__setattr__(self, "binder", Binder(parameters, self.plan.converter, self.plan.spread))
             object.__setattr__(self, "parameters", parameters)
-
-    def _check_errors(self) -> None:
-        for kind, code in self.errors.items():
-            if not (isinstance(kind, type) and issubclass(kind, BaseException) and isinstance(code, str) and code):
-                raise ToolDefinitionError(
-                    f"tool {self.name!r}: errors must have a code for each class of exceptions, "
-                    f"such as {{LookupError: 'not_found'}}, not {{{kind!r}: {code!r}}}"
-                )
-
-    def _check_retry(self) -> None:
-        undo: Any = self.undo
-        if undo is not None and not isinstance(undo, str) and not callable(undo):
-            message = f"undo must be a function or the name of a tool, not {undo!r}"
-            raise ToolDefinitionError(f"tool {self.name!r}: {message}")
-        if self.retry is None:
-            return
-        if not isinstance(self.retry, Retry):
-            raise ToolDefinitionError(f"tool {self.name!r}: retry must be a Retry, not {self.retry!r}")
-        if not (self.hints.repeatable or self.plan.takes_context):
-            raise ToolDefinitionError(
-                f"tool {self.name!r}: retry needs a tool that may be called twice: say so with "
-                'hints={"read_only": True} or {"idempotent": True}, or take a Context and pass on its idempotency_key'
-            )
 
     @property
     def is_repeatable(self) -> bool:
@@ -367,20 +325,52 @@ _OPTIONS = (
 )
 
 
-def _object_schema(name: str, schema: Any) -> dict[str, Any]:
-    """The schema of a tool's parameters, if arguments can be bound to it."""
+def _problems(tool: Any) -> Iterator[str]:
+    """What is wrong with the fields of a tool, which may be of any type."""
+    for name, choices in (("policy", _POLICIES), ("failures", FAILURES), ("placement", _PLACEMENTS)):
+        chosen = getattr(tool, name)
+        if chosen not in choices and (name, chosen) != ("failures", None):
+            yield unknown(name, str(chosen), choices)
+    if tool.placement == "node" and not _is_importable(tool.call):
+        yield "placement 'node' needs a function at the top of a module that nodes can import"
+    if tool.answered_by_caller and tool.policy == "approve":
+        yield "policy 'approve' needs a function"
+    if not callable(tool.call):
+        yield f"{tool.call!r} is not callable"
+    if not tool.thread and (tool.is_async or tool.timeout or tool.max_concurrency or tool.policy == "approve"):
+        yield (
+            "thread=False is for a function that only computes: not for an async one, and not with timeout, "
+            "max_concurrency or policy 'approve'"
+        )
+    for kind, code in tool.errors.items():
+        if not (isinstance(kind, type) and issubclass(kind, BaseException) and isinstance(code, str) and code):
+            yield (
+                "errors must have a code for each class of exceptions, "
+                f"such as {{LookupError: 'not_found'}}, not {{{kind!r}: {code!r}}}"
+            )
+    if not _is_positive(tool.timeout, (int, float)):
+        yield f"timeout must be a number of seconds above 0, not {tool.timeout!r}"
+    if not _is_positive(tool.max_concurrency, int):
+        yield f"max_concurrency must be a whole number of at least 1, not {tool.max_concurrency!r}"
+    if tool.undo is not None and not isinstance(tool.undo, str) and not callable(tool.undo):
+        yield f"undo must be a function or the name of a tool, not {tool.undo!r}"
+    if tool.retry is not None and not isinstance(tool.retry, Retry):
+        yield f"retry must be a Retry, not {tool.retry!r}"
+    if tool.retry is not None and not (tool.hints.repeatable or tool.plan.takes_context):
+        yield (
+            "retry needs a tool that may be called twice: say so with "
+            'hints={"read_only": True} or {"idempotent": True}, or take a Context and pass on its idempotency_key'
+        )
+    if not tool.binder or tool.binder.parameters is not tool.parameters:
+        yield from _schema_problems(tool.parameters)
+
+
+def _schema_problems(schema: Any) -> Iterator[str]:
+    """Why arguments cannot be bound to a schema."""
     if not isinstance(schema, dict):
-        raise ToolDefinitionError(
-            f"tool {name!r}: parameters must be a JSON Schema (a dict), not {type(schema).__name__}"
-        )
-    if not schema:
-        return {"type": "object", "properties": {}}
-    kinds = SchemaNode(schema).kinds
-    if kinds is not None and "object" not in kinds:
-        raise ToolDefinitionError(
-            f"tool {name!r}: parameters must be a JSON Schema of type object, not {'|'.join(sorted(kinds))}"
-        )
-    return schema
+        yield f"parameters must be a JSON Schema (a dict), not {type(schema).__name__}"
+    elif (kinds := SchemaNode(schema).kinds) is not None and "object" not in kinds:
+        yield f"parameters must be a JSON Schema of type object, not {'|'.join(sorted(kinds))}"
 
 
 def _check_takes_a_dict(name: str, call: Callable[..., Any]) -> None:
@@ -412,12 +402,9 @@ def _is_importable(function: Any) -> bool:
     return module not in (None, "__main__") and "<" not in name
 
 
-def _check_number(name: str, what: str, value: Any, kind: Any) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, kind) or not 0 < value < float("inf"):
-        wanted = "a whole number of at least 1" if kind is int else "a number of seconds above 0"
-        raise ToolDefinitionError(f"tool {name!r}: {what} must be {wanted}, not {value!r}")
+def _is_positive(value: Any, kind: Any) -> bool:
+    """Whether it is a positive number of that kind, or None."""
+    return value is None or (isinstance(value, kind) and not isinstance(value, bool) and 0 < value < float("inf"))
 
 
 def fingerprint(tool: Tool) -> dict[str, str]:
