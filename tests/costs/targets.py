@@ -210,7 +210,7 @@ def _languages() -> Iterator[Target]:
     from moonbox.limits import Limits
 
     def explain(spoken: Any, kind: str, message: str, item: str) -> None:
-        error = EngineError.from_report(kind, message, frames=(("script", 1, ""), ("script", 7, "f")))
+        error = EngineError(kind, message, frames=(("script", 1, ""), ("script", 7, "f")))
         spoken.explain(error, sources={"script": item}, tools=("echo", "github.create_issue"), limits=Limits())
 
     for kind, message in (

@@ -100,7 +100,7 @@ def test_a_language_is_complete(each: Language) -> None:
 @pytest.mark.parametrize("each", LANGUAGES.values(), ids=lambda each: each.name)
 @pytest.mark.parametrize("code", ["denied", "not_granted", "approval_denied", "approval_unavailable"])
 def test_a_denial_is_one_in_every_language(each: Language, code: str) -> None:
-    report = EngineError("tool", "no", data={"code": code, "tool": "save", "message": "no"})
+    report = EngineError("tool", "no", extra={"data": [{"code": code, "tool": "save", "message": "no"}]})
     error = each.explain(report, sources={}, tools=("save",), limits=Limits())
     assert (error.kind, error.code, error.tool) == ("denied", code, "save")
 

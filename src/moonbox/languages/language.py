@@ -192,35 +192,21 @@ class EngineError(Struct, frozen=True):
     "source" or ""."""
     frames: tuple[tuple[str, int, str], ...] = ()
     """(chunk, line, function), innermost first."""
-    data: Any = None
-    """The fields of a tool's error; of a table that the script raised, its data."""
-    names: Collection[str] = ()
-    """Globals that exist, where the message speaks of a nil value."""
     extra: Mapping[str, Any] = {}
-    """What else the language's own runtime reported, such as `line`, `column` and `hint`."""
+    """What else was reported, which is not trusted: `data`, `names`, and by the language's own runtime such as `line`,
+    `column` and `hint`."""
 
-    @classmethod
-    def from_report(
-        cls,
-        kind: str,
-        message: str,
-        *,
-        limit: str = "",
-        frames: tuple[tuple[str, int, str], ...] = (),
-        extra: Mapping[str, Any] | None = None,
-    ) -> EngineError:
-        """The error in a worker's report, whose `extra` is untrusted JSON."""
-        extra = extra or {}
-        data, names = extra.get("data"), extra.get("names")
-        return cls(
-            kind=kind,
-            message=message,
-            limit=limit,
-            frames=frames,
-            data=data[0] if isinstance(data, list) and data else None,
-            names=tuple(str(name) for name in names) if isinstance(names, list) else (),
-            extra=extra,
-        )
+    @property
+    def data(self) -> Any:
+        """The fields of a tool's error; of a table that the script raised, its data."""
+        data = self.extra.get("data")
+        return data[0] if isinstance(data, list) and data else None
+
+    @property
+    def names(self) -> Collection[str]:
+        """Globals that exist, where the message speaks of a nil value."""
+        names = self.extra.get("names")
+        return tuple(map(str, names)) if isinstance(names, list) else ()
 
 
 class Lexis(Struct, frozen=True):

@@ -290,9 +290,7 @@ class Execution:
             error = self._explain(EngineError("stop", limit="cancelled"))
         elif report is not None and report.kind != "ok":
             error = self._explain(
-                EngineError.from_report(
-                    report.kind, report.message, limit=report.limit, frames=tuple(report.frames), extra=report.extra
-                )
+                EngineError(report.kind, report.message, report.limit, tuple(report.frames), report.extra)
             )
         if error is not None and error.limit == "time":
             error = self.record.name_slow_call(error)

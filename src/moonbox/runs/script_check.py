@@ -167,7 +167,7 @@ def engine_findings(source: str, worker: HeldWorker, calls: CallPath, additions:
         return (Finding("error", f"the engine cannot read the script: {lost}", 1),)
     if report.kind == "ok":
         return ()
-    problem = EngineError.from_report(report.kind, report.message, limit=report.limit, extra=report.extra)
+    problem = EngineError(report.kind, report.message, report.limit, extra=report.extra)
     tools = calls.toolbox.paths()
     error = calls.language.explain(problem, sources={chunk_name(1): source}, tools=tools, limits=limits)
     code = "syntax" if error.kind == "syntax" else error.code

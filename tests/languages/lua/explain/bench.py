@@ -65,9 +65,7 @@ class Bench:
         if report.kind == "ok":
             return None
         frames = tuple((chunk, line, name) for chunk, line, name in json.loads(report.frames))
-        return EngineError.from_report(
-            report.kind, report.message.decode(), limit=report.limit, frames=frames, extra=json.loads(report.extra)
-        )
+        return EngineError(report.kind, report.message.decode(), report.limit, frames, json.loads(report.extra))
 
     def run(self, source: str) -> ScriptError | None:
         error = self.error(source)

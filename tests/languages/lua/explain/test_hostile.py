@@ -123,8 +123,7 @@ REPORTS = st.builds(
     message=st.sampled_from(MESSAGES) | TEXT | TEXT.map(lambda text: f"script:1: {text} near '{text}'"),
     limit=st.sampled_from(["", "time", "memory", "cancelled", "nonsense"]),
     frames=st.lists(st.tuples(st.sampled_from(["script", "script#2", "x"]), NUMBERS, TEXT), max_size=5).map(tuple),
-    data=DATA,
-    names=st.lists(TEXT, max_size=5),
+    extra=st.fixed_dictionaries({"data": st.just([]) | st.tuples(DATA).map(list), "names": st.lists(TEXT, max_size=5)}),
 )
 
 
@@ -141,7 +140,7 @@ def test_any_report_is_explained(ending: EngineError, source: str, tools: list[s
 def test_any_complaint_is_explained(source: str, role: str, action: str) -> None:
     for name in ("tools", "x", "?", "integer index", "length"):
         message = f"script:1: attempt to {action} a nil value ({role} '{name}')"
-        ending = EngineError("runtime", message, frames=(("script", 1, "main chunk"),), names=("tool", "xx"))
+        ending = EngineError("runtime", message, frames=(("script", 1, "main chunk"),), extra={"names": ["tool", "xx"]})
         error = compose(ending, sources={"script": source}, tools=["x.y"], limits=Limits())
         assert (error.kind, error.line) == ("runtime", 1)
 
