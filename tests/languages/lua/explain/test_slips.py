@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from lupa import lua54
 
-from moonbox.languages.lua.syntax.lexer import tokenize
+from moonbox.languages.lua.syntax.lexer import Words
 from moonbox.languages.lua.vocabulary import equivalents
 from tests.languages.lua.explain.bench import CASES, Bench
 from tests.long import LONG
@@ -61,7 +61,7 @@ def test_the_code_of_a_hint_is_lua() -> None:
         frames = ("{}", "{} end", "if x then {} end", "return {}", "local t = {{ {} }}", "{}{{}}")
         written = code.replace(" … ", " x() ").replace("…", "x")
         assert any(_compiles(frame.format(written)) for frame in frames), code
-        names = {token.text for token in tokenize(written) if token.kind == "name"}
+        names = {token.text for token in Words(written).tokens if token.kind == "name"}
         assert not names & equivalents().constants.keys(), code
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from moonbox.languages.lua.syntax.lexer import bad_escape, tokenize
+from moonbox.languages.lua.syntax.lexer import Words, bad_escape
 
 
 def words(source: str) -> list[tuple[str, str]]:
-    return [(token.kind, token.text) for token in tokenize(source)[:-1]]
+    return [(token.kind, token.text) for token in Words(source).tokens[:-1]]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,9 @@ def test_words(source: str, expected: list[tuple[str, str]]) -> None:
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r", "\n\r"])
 def test_lines_are_counted_as_lua_does(newline: str) -> None:
     source = newline.join(["a", "", "  b", "[[x", "y]] c", "d"])
-    assert [(token.text.strip(), token.line, token.column) for token in tokenize(source) if token.kind == "name"] == [
+    assert [
+        (token.text.strip(), token.line, token.column) for token in Words(source).tokens if token.kind == "name"
+    ] == [
         ("a", 1, 1),
         ("b", 3, 3),
         ("c", 5, 5),
@@ -49,7 +51,7 @@ def test_lines_are_counted_as_lua_does(newline: str) -> None:
 
 
 def test_the_last_word_tells_where_the_script_ends() -> None:
-    assert tokenize("x\n")[-1][:5] == ("eof", "<eof>", 2, 1, 2)
+    assert Words("x\n").tokens[-1][:5] == ("eof", "<eof>", 2, 1, 2)
 
 
 @pytest.mark.parametrize(

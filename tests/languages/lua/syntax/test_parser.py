@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moonbox.languages.lua.syntax.lexer import Words, tokenize
+from moonbox.languages.lua.syntax.lexer import Words
 from moonbox.languages.lua.syntax.listing import lua_program
 from moonbox.languages.lua.syntax.parser import expressions_end, parse
 from moonbox.languages.program import (
@@ -60,7 +60,7 @@ def agrees(source: str) -> bool:
     failure = parsed.failure
     if failure is None:
         return "vararg" in said[0] or "too many" in said[0]
-    token = tokenize(source)[failure.index]
+    token = Words(source).tokens[failure.index]
     if token.kind == "bad":
         return said[0].startswith((failure.text, "missing", "hexadecimal", "decimal", "UTF-8"))
     near = said[2] in (token.text, f"'{token.text}'") or token.kind in ("string", "foreign")

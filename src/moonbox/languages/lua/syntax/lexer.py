@@ -104,11 +104,6 @@ def problem_of(text: str) -> str:
     return "malformed number"
 
 
-def tokenize(source: str) -> list[Token]:
-    """The words of a script with their places, an eof token last."""
-    return Words(source).tokens
-
-
 def bad_escape(text: str) -> str:
     """The first escape in a string that Lua does not know, such as `\\d`."""
     if "\\" in text:
