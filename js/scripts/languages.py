@@ -11,6 +11,7 @@ from msgspec import to_builtins
 sys.path.insert(0, str(Path(__file__).parent.parent.parent / "src"))
 
 from moonbox._version import __version__
+from moonbox.languages import tables
 from moonbox.languages.registry import DEFAULT_LANGUAGE, LANGUAGES
 from moonbox.languages.rhai.language import runtime_source
 from moonbox.languages.tables import table
@@ -19,7 +20,7 @@ from moonbox.runs.docs import DISCOVERY_BUDGET
 from moonbox.runs.environment import PROGRESS, SHOW, SLEEP, SLEEP_UNTIL
 
 TABLES = ("lua/explain/equivalents.toml", "lua/explain/slips.toml", "rhai/vocabulary.toml")
-_PRELUDE = LANGUAGES[DEFAULT_LANGUAGE].folder / "prelude"
+_PRELUDE = Path(tables.__file__).parent / "lua" / "prelude"
 
 
 def main() -> None:

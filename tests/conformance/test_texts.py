@@ -13,9 +13,10 @@ import pytest
 
 from moonbox import CodeMode, Limits, Media, Sandbox, Tool, Toolbox
 from moonbox.adapters.base import ModelCall
-from moonbox.check.checker import Checker, refusal
+from moonbox.check.checker import Checker
 from moonbox.check.tools import ScriptTools
 from moonbox.errors import ArgumentError
+from moonbox.languages.explanations import refusal
 from moonbox.languages.registry import LANGUAGES
 from moonbox.mcp.server.results import media_block
 from moonbox.tools.signature import LEVELS, render

@@ -12,6 +12,7 @@ import pytest
 import moonbox
 from moonbox import CodeMode, Sandbox, Tool
 from moonbox.errors import UsageError
+from moonbox.languages import tables
 from moonbox.languages.registry import DEFAULT_LANGUAGE, LANGUAGES, EngineError, Language, language
 from moonbox.limits import Limits
 
@@ -81,8 +82,8 @@ def test_the_rule_sees_what_it_forbids() -> None:
 @pytest.mark.parametrize("each", LANGUAGES.values(), ids=lambda each: each.name)
 def test_a_language_is_complete(each: Language) -> None:
     assert each.suffix.startswith(".") and each.comment and each.lexer
-    assert each.folder.name == each.name
-    assert {path.name for path in each.folder.iterdir()} >= {"language.py", "texts.toml", "docs.toml"}
+    folder = Path(tables.__file__).parent / each.name
+    assert {path.name for path in folder.iterdir()} >= {"language.py", "texts.toml", "docs.toml"}
     assert each.texts.no_value and each.texts.part_of_map.format(key="x")
     assert each.docs["print"]
     assert each.tool_name("space.name").endswith("name")

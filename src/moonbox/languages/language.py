@@ -23,7 +23,6 @@ from moonbox.languages.tables import table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
-    from pathlib import Path
 
     from moonbox.errors import ScriptError
     from moonbox.findings import Finding
@@ -237,6 +236,7 @@ class Language(Struct, frozen=True, kw_only=True):
     """One language."""
 
     name: str
+    """Also that of its folder."""
     suffix: str
     comment: str
     """The sign that begins a comment which ends with its line."""
@@ -245,8 +245,6 @@ class Language(Struct, frozen=True, kw_only=True):
     lexis: Lexis
     first_index: int
     """The number that it gives an array's first element."""
-    module_file: str
-    """The file of its module; the others of its folder lie beside it."""
     explain: Callable[..., ScriptError]
     """(error, *, sources, tools, limits): what went wrong, where, and what to write instead; raises nothing.
 
@@ -289,13 +287,6 @@ class Language(Struct, frozen=True, kw_only=True):
     describe: Callable[[Any], dict[str, Any]] | None = None
     """(toolbox): what else its workers need to know about the tools."""
 
-    @property
-    def folder(self) -> Path:
-        """Where its files are."""
-        from pathlib import Path  # slow to load
-
-        return Path(self.module_file).parent
-
     def engine_for_workers(self) -> dict[str, Any]:
         """What a zygote loads for it."""
         binary = None if self.binary is None else self.binary()
@@ -304,17 +295,17 @@ class Language(Struct, frozen=True, kw_only=True):
     @property
     def texts(self) -> Texts:
         """Texts for models about scripts in this language."""
-        return _texts(self.module_file)
+        return _texts(self.name)
 
     @property
     def docs(self) -> Mapping[str, str]:
         """What scripts read through `docs`, for everything that each of them finds."""
-        return _docs(self.module_file, "docs.toml")
+        return _docs(self.name, "docs")
 
     @property
     def library_docs(self) -> Mapping[str, str]:
         """The same for each function of its libraries."""
-        return _docs(self.module_file, "library.toml")
+        return _docs(self.name, "library")
 
     def kept_name(self, number: int | None = None) -> str:
         """The global with what that run has left for later ones; without a number, with the newest of them."""
@@ -328,15 +319,13 @@ class Language(Struct, frozen=True, kw_only=True):
 
 
 @cache
-def _texts(module_file: str) -> Texts:
-    texts = _docs(module_file, "texts.toml")
+def _texts(language: str) -> Texts:
+    texts = _docs(language, "texts")
     return Texts(**{**texts, "types": Notation(**texts.get("types", {}))})
 
 
 @cache
-def _docs(module_file: str, name: str) -> dict[str, Any]:
-    """The texts in a file beside that one."""
-    from pathlib import Path  # slow to load
-
-    texts = table(f"{Path(module_file).parent.name}/{name}")
+def _docs(language: str, name: str) -> dict[str, Any]:
+    """The texts in a file of a language."""
+    texts = table(f"{language}/{name}.toml")
     return {key: text.strip() if isinstance(text, str) else text for key, text in texts.items()}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from moonbox.languages.lua.vm import LuaVM
 from moonbox.languages.registry import language
-from moonbox.languages.rhai.language import COMPILER, RHAI, RUNTIME, runtime_source
+from moonbox.languages.rhai import language as language_of_rhai
+from moonbox.languages.rhai.language import COMPILER, RUNTIME, runtime_source
 from moonbox.limits import Limits
 
 if TYPE_CHECKING:
@@ -80,6 +82,7 @@ def test_texts_that_need_more_lines(text: str) -> None:
 
 
 def test_every_file_is_part_of_the_chunk() -> None:
+    files = Path(language_of_rhai.__file__).parent
     for folder, names in (("compiler", COMPILER), ("runtime", RUNTIME)):
-        assert {path.stem for path in (RHAI.folder / folder).glob("*.lua")} == {*names, *HOST_FILES[folder]}
+        assert {path.stem for path in (files / folder).glob("*.lua")} == {*names, *HOST_FILES[folder]}
         assert len(names) == len(set(names))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from moonbox.languages.language import RESERVED_WORDS, Language, Lexis, on_first_use
+from moonbox.languages.tables import text
 
 _FEATURES = {"coroutines": ("coroutine",), "metatables": ("setmetatable", "getmetatable")}
 
@@ -13,7 +14,7 @@ def _libraries(features: Collection[str]) -> dict[str, list[str]]:
     """The members of each library, from the engine's own list."""
     from lupa import lua54
 
-    allowed = lua54.LuaRuntime().execute((LUA.folder / "prelude" / "allowed.lua").read_text("utf-8"))
+    allowed = lua54.LuaRuntime().execute(text("lua/prelude/allowed.lua"))
     members = {str(table): [str(name) for name in names.values()] for table, names in allowed.libraries.items()}
     if "coroutines" in features:
         members["coroutine"] = [str(name) for name in allowed.features.coroutines.values()]
@@ -45,7 +46,6 @@ LUA = Language(
     ),
     first_index=1,
     nothing="nil",
-    module_file=__file__,
     explain=on_first_use("lua.explain.compose", "explain"),
     completeness=_completeness,
     keywords=RESERVED_WORDS,

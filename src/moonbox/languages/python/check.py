@@ -7,10 +7,8 @@ errors, it is a note.
 from __future__ import annotations
 
 import builtins
-import tomllib
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, ValidationError, convert
@@ -21,6 +19,7 @@ from moonbox.languages.language import REST, UNKNOWN
 from moonbox.languages.program import Vocabulary
 from moonbox.languages.python.language import PYTHON
 from moonbox.languages.python.rewriting import parameter
+from moonbox.languages.tables import table
 from moonbox.suggest import did_you_mean, nearest
 
 _MOST_FINDINGS = 20
@@ -48,9 +47,9 @@ class Modules(Struct, frozen=True):
 
 @cache
 def modules() -> Modules:
-    tables = tomllib.loads(Path(__file__).with_name("modules.toml").read_text(encoding="utf-8"))
-    words = {name: by_word(tables[name]) for name in ("instead", "builtins")}
-    return Modules(**{**tables, **words})
+    known = table("python/modules.toml")
+    words = {name: by_word(known[name]) for name in ("instead", "builtins")}
+    return Modules(**{**known, **words})
 
 
 @cache

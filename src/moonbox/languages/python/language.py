@@ -59,7 +59,6 @@ PYTHON = Language(
     ),
     first_index=0,
     nothing="None",
-    module_file=__file__,
     engine="python.vm:MontyVM",
     packages=("pydantic_monty", "typing_extensions"),
     extra="python",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from moonbox.languages.language import Language, Lexis, on_first_use
+from moonbox.languages.tables import text
 
 # The files of each folder, in the order in which they build on each other.
 PARSER = ("words", "lexer", "literals", "hints", "stream", "tree", "operands", "expressions", "statements")
@@ -22,16 +23,16 @@ RUNTIME = (
 
 def runtime_source(*more: str) -> str:
     """The Lua files as one chunk, which returns `function(host) … return R end`; `more` are files of the compiler."""
-    end = (RHAI.folder / "runtime_end.lua").read_text(encoding="utf-8")
-    return "\n".join([folder_source("compiler", (*COMPILER, *more)), folder_source("runtime", RUNTIME), end])
+    parts = [folder_source("compiler", (*COMPILER, *more)), folder_source("runtime", RUNTIME)]
+    return "\n".join([*parts, text("rhai/runtime_end.lua")])
 
 
 def folder_source(folder: str, names: Collection[str]) -> str:
     """Lua files of a folder as statements, which make a list of what each returns."""
     parts = [f"local {folder}={{}}"]
     for name in names:
-        text = (RHAI.folder / folder / f"{name}.lua").read_text(encoding="utf-8")
-        parts.append(f"{folder}[#{folder}+1]=(function()\n{text}\nend)()")
+        source = text(f"rhai/{folder}/{name}.lua")
+        parts.append(f"{folder}[#{folder}+1]=(function()\n{source}\nend)()")
     return "\n".join(parts)
 
 
@@ -61,7 +62,6 @@ RHAI = Language(
     ),
     first_index=0,
     nothing="()",
-    module_file=__file__,
     explain=on_first_use("rhai.vocabulary", "explain"),
     completeness=_completeness,
     parameter_aliases=frozenset({"rhai", "rhai_code"}),

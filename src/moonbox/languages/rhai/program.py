@@ -14,7 +14,8 @@ import lupa.lua54 as lua54  # not from lupa, whose own way of loading it fails i
 import msgspec
 
 from moonbox.languages.program import Outline, Program, packed_program
-from moonbox.languages.rhai.language import PARSER, RHAI, folder_source
+from moonbox.languages.rhai.language import PARSER, folder_source
+from moonbox.languages.tables import text
 
 _MOST_MEMORY = 64 * 2**20
 _MOST_INSTRUCTIONS = 5_000_000
@@ -57,6 +58,5 @@ def parser_state() -> tuple[Any, Callable[[bytes], tuple[bytes | None, bytes | N
         unpack_returned_tuples=True,
         max_memory=_MOST_MEMORY,
     )
-    ending = (RHAI.folder / "parser_state.lua").read_text(encoding="utf-8")
-    parts = [folder_source("compiler", (*PARSER, "outline")), f"local most={_MOST_INSTRUCTIONS}", ending]
-    return state, state.execute("\n".join(parts).encode())
+    parts = [folder_source("compiler", (*PARSER, "outline")), f"local most={_MOST_INSTRUCTIONS}"]
+    return state, state.execute("\n".join([*parts, text("rhai/parser_state.lua")]).encode())
