@@ -19,7 +19,7 @@ from moonbox.limits import PRESETS, Limits
 from moonbox.runs.docs import DISCOVERY_BUDGET
 from moonbox.runs.environment import PROGRESS, SHOW, SLEEP, SLEEP_UNTIL
 
-TABLES = ("lua/explain/equivalents.toml", "lua/explain/slips.toml", "rhai/vocabulary.toml")
+TABLES = ("forms.toml", "lua/explain/equivalents.toml", "lua/explain/slips.toml", "rhai/vocabulary.toml")
 _PRELUDE = Path(tables.__file__).parent / "lua" / "prelude"
 
 

@@ -36,8 +36,6 @@ class ScriptTools:
         self._results: dict[str, v.Data] = {}
         self._values: dict[str, v.ToolValue] = {}
         self._fitting: set[tuple[str, ...]] = set()  # tools, each with names that it takes all of
-        assert language.vocabulary is not None
-        self._search = language.vocabulary().forms["search"]
         self.root = v.ToolSpace(self._tree(), "")
 
     def written(self, path: str) -> str:
@@ -78,7 +76,9 @@ class ScriptTools:
             return f"the tool '{path}' cannot be called from a script: it is called directly", None
         aliases = ((self._toolbox.get(item), name) for item, name in self._aliases.items())
         callable_ = [name for tool, name in aliases if tool is not None and tool.policy != "direct"]
-        return f"unknown tool '{path}'", unknown_tool(path, callable_, self._language.tool_name, self._search)
+        assert self._language.vocabulary is not None
+        search = self._language.vocabulary().form("search")
+        return f"unknown tool '{path}'", unknown_tool(path, callable_, self._language.tool_name, search)
 
     def problem_with(self, tool: Tool, given: list[Any]) -> ArgumentError | None:
         """What the call itself would say of these arguments; UNKNOWN and REST stand for what only the run knows."""

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from moonbox.languages.facts import FACTS, Fact, filled
+from moonbox.languages.tables import table
 
 _LONGEST_PATH = 50
 
@@ -291,6 +292,7 @@ def packed_program(outline: Outline, source: str) -> Program:
 class Vocabulary(Struct, frozen=True, kw_only=True):
     """The words of one language, for messages and for what is known without looking at the script."""
 
+    language: str
     globals: frozenset[str]
     """What every script finds."""
     libraries: Mapping[str, frozenset[str]] = {}
@@ -314,12 +316,11 @@ class Vocabulary(Struct, frozen=True, kw_only=True):
     """Conditions take nothing else."""
     nothing: str = "nil"
     """What an unset variable is."""
-    forms: Mapping[str, str] = {}
-    """What to write for each fact, and how other things are written."""
 
     def fact(self, which: str, /, **texts: str) -> Fact:
         """One of the facts, about these texts of the script."""
         return Fact(filled(FACTS[which], texts), self.form(which, **texts))
 
     def form(self, which: str, /, **texts: str) -> str:
-        return filled(self.forms.get(which, ""), texts)
+        """What to write for a fact, or how something else is written."""
+        return filled(table("forms.toml")[self.language].get(which, ""), texts)

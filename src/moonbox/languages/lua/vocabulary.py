@@ -130,6 +130,7 @@ def tool_name(path: str) -> str:
 def lua_vocabulary() -> Vocabulary:
     """The words of Lua as scripts find them here."""
     return Vocabulary(
+        language="lua",
         globals=BASE | LIBRARIES.keys() | {"_G", "_ENV", "_VERSION", "null"},
         libraries=LIBRARIES,
         constant=lambda name: equivalents().constants.get(name),  # read when a script uses such a word
@@ -138,25 +139,6 @@ def lua_vocabulary() -> Vocabulary:
         member_advice=_member_advice,
         string_methods=LIBRARIES["string"],
         no_value={"table.sort": "sorts", "table.insert": "changes"},
-        forms={
-            "call": "{tool}{…}",
-            "called_too_early": "{function}({tool}, {arguments})",
-            "closure": "function() return {value} end",
-            "colon_call": "{tool}{…}",
-            "element": "{value}[1]",
-            "f_string": '"total: " .. x',
-            "first_element": "{value}[1]",
-            "last_element": "{value}[#{value}]",
-            "decode": "json.decode({value})",
-            "length": "#{value}",
-            "library_member": "{library}.{name}({arguments})",
-            "loop": "for {names} in {function}({value}) do",
-            "new_variable": "{name} = …, without local",
-            "not_called": "{tool}{…}",
-            "number": "tonumber({value})",
-            "search": 'docs.search("words")',
-            "tool_name": "{tool}{…}",
-        },
     )
 
 

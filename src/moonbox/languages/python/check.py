@@ -55,7 +55,7 @@ def modules() -> Modules:
 @cache
 def vocabulary() -> Vocabulary:
     """The few words that messages about tools need."""
-    return Vocabulary(globals=frozenset(_OURS.split()), forms={"search": 'docs.search("words")'})
+    return Vocabulary(language="python", globals=frozenset(_OURS.split()))
 
 
 def look(

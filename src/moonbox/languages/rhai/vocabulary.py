@@ -57,6 +57,7 @@ def rhai_vocabulary() -> Vocabulary:
     words = rhai_words()
     functions = frozenset(" ".join(words["functions"].values()).split())
     return Vocabulary(
+        language="rhai",
         globals=functions,
         constant=words["constants"].get,
         advice=_advice,
@@ -66,18 +67,6 @@ def rhai_vocabulary() -> Vocabulary:
         methods={name: kind for kind, names in words["list_methods"].items() for name in names.split()},
         only_truth_values=True,
         nothing="unknown, and reading it is an error",
-        forms={
-            "call": "{tool}(#{…})",
-            "closure": "|| {value}",
-            "decode": "parse_json({value})",
-            "element": "{value}[0]",
-            "keys": "for key in {value}.keys()",
-            "length": "{value}.len()",
-            "new_variable": "{name} = …; without let",
-            "not_called": "{tool}(#{…})",
-            "number": "parse_float({value})",
-            "search": 'docs_search("words")',
-        },
     )
 
 
