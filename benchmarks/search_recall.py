@@ -26,7 +26,9 @@ from typing import Any
 
 from moonbox.knowledge import KnowledgeBase
 from moonbox.knowledge.connectors.filesystem import Filesystem
-from moonbox.tools import Tool, Toolbox, ToolSearch
+from moonbox.tools.search import ToolSearch
+from moonbox.tools.tool import Tool
+from moonbox.tools.toolbox import Toolbox
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 QUESTIONS = {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moonbox.errors import ArgumentError
-from moonbox.tools import Tool
+from moonbox.tools.tool import Tool
 
 
 def made(properties: dict[str, Any], required: Any = (), **more: Any) -> Tool:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from moonbox.errors import ArgumentError, ToolDefinitionError
 from moonbox.schema.coercion import is_json
-from moonbox.tools import Tool, tool
+from moonbox.tools.tool import Tool, tool
 from tests.counting import count_calls
 from tests.long import times
 from tests.tools.making import made, refusal

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from moonbox import Media, Sandbox
 from moonbox.errors import ToolDefinitionError
-from moonbox.tools import Tool, tool
+from moonbox.tools.tool import Tool, tool
 from tests.tools.making import made, problems
 
 TEXT = {"type": "string"}

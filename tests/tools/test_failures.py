@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from moonbox.errors import ArgumentError, Denied, ToolError
-from moonbox.tools import scrub, to_tool_error
+from moonbox.tools.results import scrub, to_tool_error
 
 
 class ReadTimeout(Exception):

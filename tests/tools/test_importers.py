@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from moonbox.errors import ArgumentError, ToolDefinitionError
-from moonbox.tools import Toolbox
+from moonbox.tools.toolbox import Toolbox
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 

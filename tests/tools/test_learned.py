@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox.schema.learned import OWNER, LearnedShapes, ResultSize, is_vague, merge, shape_of
-from moonbox.tools import Tool, render
+from moonbox.tools.signature import render
+from moonbox.tools.tool import Tool
 
 if TYPE_CHECKING:
     from pathlib import Path

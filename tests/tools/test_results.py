@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from moonbox import Sandbox
 from moonbox.errors import ToolDefinitionError, ToolError
-from moonbox.tools import Tool, tool
+from moonbox.tools.tool import Tool, tool
 from moonbox.values import ValueLimits
 
 

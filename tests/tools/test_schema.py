@@ -15,8 +15,9 @@ from typing_extensions import TypedDict
 
 from moonbox import CodeMode, Sandbox
 from moonbox.errors import ArgumentError, ToolDefinitionError, ToolError
-from moonbox.tools import Context, Injected, Tool, tool
+from moonbox.tools.function import Context, Injected
 from moonbox.tools.signature import render
+from moonbox.tools.tool import Tool, tool
 
 
 class Colour(enum.Enum):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from moonbox.tools import Tool, Toolbox, ToolSearch
-from moonbox.tools.search import close_to, words
+from moonbox.tools.search import ToolSearch, close_to, words
+from moonbox.tools.tool import Tool
+from moonbox.tools.toolbox import Toolbox
 
 
 def made(name: str, description: str = "", **parameters: str) -> Tool:

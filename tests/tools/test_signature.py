@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from moonbox.errors import UsageError
 from moonbox.schema.tree import SchemaNode
 from moonbox.schema.type_reader import type_text
-from moonbox.tools import LEVELS, Tool, render, tool
-from moonbox.tools.signature import first_sentence
+from moonbox.tools.signature import LEVELS, first_sentence, render
+from moonbox.tools.tool import Tool, tool
 from tests.long import times
 
 

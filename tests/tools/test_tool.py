@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from moonbox.errors import ToolDefinitionError, UsageError
-from moonbox.tools import Context, Hints, Tool, Toolbox, tool
+from moonbox.tools.function import Context
+from moonbox.tools.hints import Hints
+from moonbox.tools.tool import Tool, tool
+from moonbox.tools.toolbox import Toolbox
 
 
 def test_bare_decorator_keeps_the_function_callable_and_recognisable() -> None:

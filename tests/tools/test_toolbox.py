@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pytest
 
 from moonbox.errors import ArgumentError, ToolDefinitionError, UsageError
-from moonbox.tools import Tool, Toolbox, tool
+from moonbox.tools.tool import Tool, tool
+from moonbox.tools.toolbox import Toolbox
 from tests.counting import count_calls
 
 if TYPE_CHECKING:
