@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from moonbox.languages import program as p
 
@@ -233,70 +232,6 @@ class Variable(Struct, eq=False, gc=False):
     """The one of that name in a scope around its own."""
 
 
-class Scopes:
-    """The scopes that are open at one place of a script, innermost last."""
-
-    def __init__(self, program: p.Program) -> None:
-        self.program = program
-        self.outline = program.outline
-        self.loops = 0
-        self.scopes: list[dict[str, Variable]] = [{}]
-        self.variables: dict[str, Variable] = {}
-        """What each name means here, of those that the script has set before: a local, or a global."""
-
-    def leave(self) -> dict[str, Variable]:
-        """The end of the innermost scope, and what it holds."""
-        scope, variables = self.scopes.pop(), self.variables
-        for name, variable in scope.items():
-            if variable.hides is None:
-                del variables[name]
-            else:
-                variables[name] = variable.hides
-        return scope
-
-    def declare(self, name: str, value: Value, at: int, *, replaces: bool = False) -> Variable:
-        """A new local variable."""
-        assigned = self.outline.assigned.get(name, 0)
-        known = None if assigned else value
-        if name in self.outline.filled:
-            known = Made(replace(value.record, exact=False)) if isinstance(value, Made) and not assigned else None
-        scope = self.scopes[-1]
-        outer = scope[name].hides if name in scope else self.variables.get(name)
-        variable = Variable(known, at, self.loops, replaces, declared=value, hides=outer)
-        scope[name] = self.variables[name] = variable
-        return variable
-
-    def assign(self, target: p.Name, value: Value) -> None:
-        once = self.outline.assigned.get(target.name) == 1 and target.name not in self.outline.filled
-        variable = self.variables.get(target.name)
-        if variable is None:
-            self.variables[target.name] = Variable(value if once else None, target.at, self.loops)
-        elif once and variable.value is None and (variable.is_empty or variable.declared == value):
-            variable.value = value
-
-    def is_replaced(self, name: str, value: p.Expression) -> bool:
-        """`local total = total + x` in a loop, where `total` is a local outside of it."""
-        outer = self.variables.get(name) if self.loops and name not in self.scopes[-1] else None
-        return outer is not None and outer.depth < self.loops and type(value) is p.Operation and _mentions(value, name)
-
-    def fill(self, target: p.Expression, keys: Kinds, value: Value, *, appends: bool) -> None:
-        """A table gets an element. Where that happens in one place only, its elements are known from there on."""
-        variable = self.variables.get(target.name) if type(target) is p.Name else None
-        if variable is None or not isinstance(variable.value, Made) or variable.value.record.entries:
-            return
-        if self.outline.filled.get(target.name) == 1:  # type: ignore[union-attr]  # a Name
-            numbered = keys is not None and keys <= NUMBERS
-            variable.value = (
-                Results((), value, appends) if numbered else Mapped(value) if keys == TEXT else variable.value
-            )
-
-    def hand_over(self, node: p.Expression) -> None:
-        """A table is given to a function, which may do anything to it."""
-        variable = self.variables.get(node.name) if type(node) is p.Name else None
-        if variable is not None and isinstance(variable.value, Made | Mapped | Results):
-            variable.value = None
-
-
 def caught_functions(body: p.Block) -> frozenset[str]:
     """The script's own functions that it calls where errors are caught, and those that they call."""
     caught: set[str] = set()
@@ -320,9 +255,3 @@ def caught_functions(body: p.Block) -> frozenset[str]:
                 caught.add(name)
                 reached.append(name)
     return frozenset(caught)
-
-
-def _mentions(value: p.Expression, name: str) -> bool:
-    if type(value) is p.Operation:
-        return _mentions(value.left, name) or _mentions(value.right, name)
-    return type(value) is p.Name and value.name == name

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from moonbox.check import calls, operators, reads, slips
 from moonbox.check import values as v
 from moonbox.findings import Finding
@@ -15,6 +17,7 @@ from moonbox.suggest import did_you_mean, nearest
 if TYPE_CHECKING:
     from moonbox.check.tools import ScriptTools
     from moonbox.languages.language import Language
+    from moonbox.schema.tree import Kinds
 
 _MOST_FINDINGS = 20
 _MOST_TESTED = 1_000
@@ -27,7 +30,7 @@ class TooMuch(Exception):
     """There are as many findings as are reported."""
 
 
-class Walk(v.Scopes):
+class Walk:
     """One look at one script."""
 
     def __init__(
@@ -40,7 +43,13 @@ class Walk(v.Scopes):
         open_names: bool,
     ) -> None:
         assert language.vocabulary is not None
-        super().__init__(program)
+        self.program = program
+        self.outline = program.outline
+        self.loops = 0
+        self.scopes: list[dict[str, v.Variable]] = [{}]
+        """Those that are open here, innermost last."""
+        self.variables: dict[str, v.Variable] = {}
+        """What each name means here, of those that the script has set before: a local, or a global."""
         self.language, self.view, self.text = language, view, program.text
         self.words = language.vocabulary()
         self.names = names
@@ -58,7 +67,6 @@ class Walk(v.Scopes):
         self._returned: list[list[v.Value]] = []
         self._within: list[str] = []
         """The script's own functions, by name, that are being checked."""
-        self._parameters: set[str] = set()
 
     @cached_property
     def tools_are_functions(self) -> bool:
@@ -102,10 +110,59 @@ class Walk(v.Scopes):
         if len(self.findings) >= _MOST_FINDINGS:
             raise TooMuch
 
+    # Variables
+
     def _leave(self) -> None:
-        for name, variable in self.leave().items():
+        """The end of the innermost scope: its names mean what they meant before."""
+        for name, variable in self.scopes.pop().items():
+            if variable.hides is None:
+                del self.variables[name]
+            else:
+                self.variables[name] = variable.hides
             if variable.replaces and not variable.is_read:  # `local total = total + x` in a loop
                 self.fact(variable.at, "new_variable", name=name)
+
+    def declare(self, name: str, value: v.Value, at: int, *, replaces: bool = False) -> v.Variable:
+        """A new local variable."""
+        assigned = self.outline.assigned.get(name, 0)
+        known = None if assigned else value
+        if name in self.outline.filled:
+            known = v.Made(replace(value.record, exact=False)) if isinstance(value, v.Made) and not assigned else None
+        scope = self.scopes[-1]
+        outer = scope[name].hides if name in scope else self.variables.get(name)
+        variable = v.Variable(known, at, self.loops, replaces, declared=value, hides=outer)
+        scope[name] = self.variables[name] = variable
+        return variable
+
+    def assign(self, target: p.Name, value: v.Value) -> None:
+        once = self.outline.assigned.get(target.name) == 1 and target.name not in self.outline.filled
+        variable = self.variables.get(target.name)
+        if variable is None:
+            self.variables[target.name] = v.Variable(value if once else None, target.at, self.loops)
+        elif once and variable.value is None and (variable.is_empty or variable.declared == value):
+            variable.value = value
+
+    def is_replaced(self, name: str, value: p.Expression) -> bool:
+        """`local total = total + x` in a loop, where `total` is a local outside of it."""
+        outer = self.variables.get(name) if self.loops and name not in self.scopes[-1] else None
+        return outer is not None and outer.depth < self.loops and type(value) is p.Operation and _mentions(value, name)
+
+    def fill(self, target: p.Expression, keys: Kinds, value: v.Value, *, appends: bool) -> None:
+        """A table gets an element. Where that happens in one place only, its elements are known from there on."""
+        variable = self.variables.get(target.name) if type(target) is p.Name else None
+        if variable is None or not isinstance(variable.value, v.Made) or variable.value.record.entries:
+            return
+        if self.outline.filled.get(target.name) == 1:  # type: ignore[union-attr]  # a Name
+            numbered = keys is not None and keys <= v.NUMBERS
+            variable.value = (
+                v.Results((), value, appends) if numbered else v.Mapped(value) if keys == v.TEXT else variable.value
+            )
+
+    def hand_over(self, node: p.Expression) -> None:
+        """A table is given to a function, which may do anything to it."""
+        variable = self.variables.get(node.name) if type(node) is p.Name else None
+        if variable is not None and isinstance(variable.value, v.Made | v.Mapped | v.Results):
+            variable.value = None
 
     # Statements
 
@@ -337,6 +394,12 @@ class Walk(v.Scopes):
             slips.condition(self, node.parts[0], values[0])
             slips.negation(self, node.at, node.parts[0], values[0])
         return v.STRING if node.what == "text" else v.BOOLEAN if node.what == "not" else None
+
+
+def _mentions(value: p.Expression, name: str) -> bool:
+    if type(value) is p.Operation:
+        return _mentions(value.left, name) or _mentions(value.right, name)
+    return type(value) is p.Name and value.name == name
 
 
 _HANDLERS: dict[type, Callable[[Walk, Any], v.Value]] = {
