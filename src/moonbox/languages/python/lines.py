@@ -25,8 +25,8 @@ UNBOUND = "_Unbound"
 _ALL = frozenset({"Exception", "BaseException", UNBOUND})
 
 
-class Places:
-    """A text, and the places of the original that its parts have."""
+class Rewritten:
+    """A script as it is run, and the places of the original that its parts have."""
 
     def __init__(self, text: str) -> None:
         self.text = self.source = text
@@ -34,6 +34,19 @@ class Places:
         """The tree of the text, where it is not the original."""
         self.shift = (0, 0, 0)
         """A line and a column, counted in bytes from 0, after which that line has so many more."""
+        self.modules: list[str] = []
+        """Modules of ours that it imports."""
+        self.awaited: set[tuple[int, int]] = set()
+        """Where the calls of tools begin and end, in bytes, whose results are awaited."""
+        self.caught: set[int] = set()
+        """Lines of the original whose errors the script catches."""
+        self.has_tools = False
+        self.is_guarded = False
+        """Whether errors that leave a `try` are noted."""
+        self.value = ""
+        """The name of the script's value."""
+        self.value_line = 0
+        """The line of the original that gives the value."""
         self._changed: ast.Module | None = None
         self._origins: dict[tuple[int, int], tuple[int, int]] = {}
         self._lines = array("I")

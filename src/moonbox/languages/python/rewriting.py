@@ -22,7 +22,7 @@ from collections import Counter, deque
 from copy import deepcopy
 from datetime import date, datetime, time, timedelta
 
-from moonbox.languages.python.lines import CAUGHT, UNBOUND, Places, call, guarded, name, placed
+from moonbox.languages.python.lines import CAUGHT, UNBOUND, Rewritten, call, guarded, name, placed
 
 TYPE_CHECKING = False  # see worker/protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
@@ -57,26 +57,6 @@ _VARIABLE = "_v_"
 """Before the name of a comprehension's variable that would be taken for a builtin."""
 MOST_CHARACTERS = 200_000
 """Longer scripts are not rewritten."""
-
-
-class Rewritten(Places):
-    """A script as it is run."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.modules: list[str] = []
-        """Modules of ours that it imports."""
-        self.awaited: set[tuple[int, int]] = set()
-        """Where the calls of tools begin and end, in bytes, whose results are awaited."""
-        self.caught: set[int] = set()
-        """Lines of the original whose errors the script catches."""
-        self.has_tools = False
-        self.is_guarded = False
-        """Whether errors that leave a `try` are noted."""
-        self.value = ""
-        """The name of the script's value."""
-        self.value_line = 0
-        """The line of the original that gives the value."""
 
 
 def rewrite(

@@ -16,7 +16,8 @@ from types import ModuleType
 from moonbox.languages.engine import EngineLost, EngineReport
 from moonbox.languages.python.answers import ScriptCalls, Stopped
 from moonbox.languages.python.encode import MOST_NAMES, CannotLeave, Encoder, NamespaceShown, TooLarge, told
-from moonbox.languages.python.rewriting import METHODS, OF_CLASSES, TWIN, Rewritten, defined, rewrite
+from moonbox.languages.python.lines import Rewritten
+from moonbox.languages.python.rewriting import METHODS, OF_CLASSES, TWIN, defined, rewrite
 from moonbox.languages.python.session import MontySession
 from moonbox.languages.python.typed import certain_findings
 
