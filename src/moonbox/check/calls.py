@@ -117,7 +117,7 @@ def method(walk: Walk, node: p.Method) -> v.Value:
     if node.name == "len" and walk.words.only_truth_values:
         if isinstance(base, v.Data) and base.facts.kinds == v.OBJECT and base.facts.listed:
             problem = "is an object, not a list: len() counts its fields"
-            walk.about_result(base, node.value, node.key, problem, reads.lists_within(walk, base))
+            walk.about_result(base, node.value, node.key, problem, reads.lists_within(base))
         return v.NUMBER
     handler = walk.words.methods.get(node.name)
     if handler is not None and isinstance(base, v.Data | v.Results):

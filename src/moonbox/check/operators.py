@@ -111,7 +111,7 @@ def _summand(walk: Walk, node: p.Operation, side: p.Expression, value: v.Value) 
 
 def _no_table(walk: Walk, at: int, side: p.Expression, value: v.Value, cannot: str) -> None:
     if isinstance(value, v.Data) and (kinds := value.facts.kinds) and kinds <= v.TABLES:
-        hint = f"write: json.encode({walk.text(side)})" if "joined" in cannot else reads.lists_within(walk, value)
+        hint = f"write: json.encode({walk.text(side)})" if "joined" in cannot else reads.lists_within(value)
         walk.about_result(value, side, at, f"is {_table(kinds)}: it {cannot}", hint)
 
 

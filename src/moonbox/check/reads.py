@@ -141,7 +141,7 @@ def item(walk: Walk, node: p.Index) -> v.Value:
         facts = base.facts
         if index is not None and facts.kinds == v.OBJECT and facts.listed:
             problem = f"is an object, not a list: [{index}] is not in it"
-            walk.about_result(base, node.value, node.at, problem, lists_within(walk, base))
+            walk.about_result(base, node.value, node.at, problem, lists_within(base))
             return None
         if facts.kinds != v.LIST:
             return None
@@ -159,7 +159,7 @@ def length(walk: Walk, node: p.Length) -> v.Value:
     if isinstance(base, v.Data):
         if base.facts.kinds == v.OBJECT:
             problem = "is an object, not a list: # does not count it"
-            walk.about_result(base, node.value, node.at, problem, lists_within(walk, base))
+            walk.about_result(base, node.value, node.at, problem, lists_within(base))
     elif isinstance(base, v.Made) and _has_only_fields(base.record):
         walk.note(
             node.at,
@@ -178,7 +178,7 @@ def described(walk: Walk, base: v.Data, node: p.Expression) -> str:
     return f"'{text}' ({'the result' if whole else 'from the result'} of {base.tool})"
 
 
-def lists_within(walk: Walk, base: v.Data) -> str | None:
+def lists_within(base: v.Data) -> str | None:
     """Where the lists are that an object holds, or what it holds instead."""
     if len(base.lists) == 1:
         return f"its list is the field '{base.lists[0]}'"
@@ -247,7 +247,7 @@ def _pairs(walk: Walk, node: p.Each, name: str, argument: p.Expression) -> tuple
 def _object_pairs(walk: Walk, value: v.Data, argument: p.Expression, *, is_ipairs: bool) -> tuple[v.Value, ...]:
     facts = value.facts
     if is_ipairs:
-        hint = lists_within(walk, value) if value.lists or facts.listed else "use pairs for its fields"
+        hint = lists_within(value) if value.lists or facts.listed else "use pairs for its fields"
         problem = "is an object, not a list: ipairs finds nothing in it"
         walk.about_result(value, argument, argument.at, problem, hint)
     return None, value.part(facts.rest) if not facts.properties else None
@@ -261,7 +261,7 @@ def _elements(walk: Walk, node: p.Each, source: p.Expression, value: v.Value) ->
     """`for x in list`, in languages that loop over lists directly."""
     kinds = v.kinds_of(value)
     if isinstance(value, v.Data) and kinds and "array" not in kinds and "string" not in kinds:
-        hint = lists_within(walk, value) if kinds == v.OBJECT else None
+        hint = lists_within(value) if kinds == v.OBJECT else None
         if kinds == v.OBJECT and not value.facts.properties:
             hint = "write: " + walk.words.form("keys", value=walk.text(source))
         walk.about_result(value, source, source.at, "is not a list: a loop cannot go over it", hint)

@@ -30,11 +30,6 @@ def used(walk: Walk, node: p.Expression) -> v.Value:
     return value
 
 
-def _dotted(walk: Walk, node: p.Expression) -> str:
-    value = walk.quiet(node)
-    return value.name if isinstance(value, v.Library) else ""
-
-
 def declaration(walk: Walk, node: p.Declare) -> None:
     """`local a, b = parallel{…}` and `local ok, r = tools.x{…}`, which give one value."""
     if type(node.values[0]) is not p.FunctionCall:
@@ -174,7 +169,7 @@ def library_call(walk: Walk, name: str, node: p.FunctionCall, arguments: list[v.
             what = reads.described(walk, data, at) if data is not None else f"'{walk.text(at)}'"
             walk.about(first, at, at.at, walk.words.fact("decoded", what=what, function=name).message)
         case _ if name in _LIST_FUNCTIONS and data is not None and kinds == v.OBJECT:
-            walk.about_result(data, at, at.at, "is an object, not a list", reads.lists_within(walk, data))
+            walk.about_result(data, at, at.at, "is an object, not a list", reads.lists_within(data))
         case "table.concat" if data is not None and (v.kinds_of(v.element(data)) or v.TEXT) <= v.TABLES:
             walk.about_result(data, at, at.at, "is not a list of strings", "put the field to join into a list first")
         case "math.max" | "math.min" if len(arguments) == 1 and node.exact and isinstance(first, v.Made | v.Results):
@@ -189,7 +184,7 @@ def library_call(walk: Walk, name: str, node: p.FunctionCall, arguments: list[v.
 def _number_from_text(walk: Walk, node: p.FunctionCall, at: p.Expression) -> None:
     """`tonumber(s:gsub(…))`, and `tonumber(text)` of numbers that were joined."""
     is_method = type(at) is p.Method and at.name == "gsub"
-    is_gsub = is_method or (type(at) is p.FunctionCall and _dotted(walk, at.function) == "string.gsub")
+    is_gsub = is_method or (type(at) is p.FunctionCall and walk.quiet(at.function) == v.Library("string.gsub"))
     if is_gsub and len(node.arguments) == 1 and not node.exact:  # parentheses leave only the first value
         problem = "gsub returns two values, and tonumber takes the second as a base"
         walk.error(at.at, problem, f"write: tonumber(({walk.text(at)}))")

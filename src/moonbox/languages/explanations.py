@@ -74,9 +74,7 @@ def limit_hint(limit: str, limits: Limits, message: str) -> str | None:
     return None if hint is None else hint.format(calls=calls)
 
 
-def explain_translated(
-    error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits
-) -> ScriptError:
+def explain_translated(error: EngineError, *, sources: Mapping[str, str], limits: Limits) -> ScriptError:
     """What the language's compiler or runtime reported: `extra` has the position, the hint and the data."""
     source = list(sources.values())[-1] if sources else ""
     line, column = _positive(error.extra.get("line")), _positive(error.extra.get("column"))

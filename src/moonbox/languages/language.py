@@ -108,7 +108,6 @@ class Texts(Struct, frozen=True, kw_only=True):
     name: str
     parameter: str = "source_code"
     parameter_description: str = "The script."
-    fence: str
     description: str
     with_tools: str
     added_title: str

@@ -168,15 +168,12 @@ class CallPlan(Struct, frozen=True):
     def _place(self, values: dict[str, Any]) -> list[Any]:
         """Take from `values` what goes by position; a gap is closed with the parameter's own default."""
         rest = values.pop(self.spread, []) if self.spread is not None else []
-        placed: list[Any] = []
         last = (
             len(self.positional)
             if rest
             else max((at for at, item in enumerate(self.positional, 1) if item.name in values), default=0)
         )
-        for item in self.positional[:last]:
-            placed.append(values.pop(item.name) if item.name in values else item.default)
-        return [*placed, *rest]
+        return [*(values.pop(item.name, item.default) for item in self.positional[:last]), *rest]
 
     def _injections(self, context: Context | None, tool: str) -> dict[str, Any]:
         filled: dict[str, Any] = {}

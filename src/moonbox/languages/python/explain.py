@@ -35,7 +35,7 @@ def explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection
         refused = refusal(_types(error.data["types"]), list(sources.values())[-1] if sources else "")
         assert refused is not None
         return refused
-    explained = explain_translated(error, sources=sources, tools=tools, limits=limits)
+    explained = explain_translated(error, sources=sources, limits=limits)
     if (match := _UNSUPPORTED.search(explained.message)) is not None:
         explained = explained.with_(message=f"scripts cannot use {match[1]}")
     if (match := _OF_PAGES.match(explained.message)) is not None:

@@ -89,17 +89,14 @@ class _Reader(ast.NodeVisitor):
 
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
-            self._module(node, alias.name)
+            self._add("module", node, alias.name[:_LONGEST])
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         if not node.level:
-            self._module(node, node.module or "")
+            self._add("module", node, (node.module or "")[:_LONGEST])
             if node.names[0].name == "*":
                 hint = f"name what is needed: from {node.module} import …"
                 self._add("finding", node, "scripts cannot import *", hint)
-
-    def _module(self, node: ast.stmt, name: str) -> None:
-        self._add("module", node, name[:_LONGEST])
 
     def visit_Delete(self, node: ast.Delete) -> None:
         if any(isinstance(target, ast.Attribute) for target in node.targets):

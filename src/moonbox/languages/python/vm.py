@@ -175,7 +175,7 @@ class MontyVM:
             self._script.settle()
         script = self._script = rewrite(text, self._calls.is_tool, self._ours, number, self._names)
         try:
-            value = self._execute(script, number, seed)
+            value = self._execute(script, seed)
             self._run_number = 0
             if self._calls.refused:
                 raise Stopped
@@ -206,7 +206,7 @@ class MontyVM:
         """Why the run has to end; empty where it has not."""
         return "output" if self._calls.refused else _REASONS.get(self._reason, "")
 
-    def _execute(self, script: Rewritten, number: int, seed: int) -> Any:
+    def _execute(self, script: Rewritten, seed: int) -> Any:
         self._check_types(script, self._session.feed)
         names = [name for name in defined(script.source) if name not in self._inputs]
         self._names |= dict.fromkeys(names[: _MOST_NAMES - len(self._names)])

@@ -71,7 +71,7 @@ def rhai_vocabulary() -> Vocabulary:
 
 
 def explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits) -> ScriptError:
-    explained = explain_translated(error, sources=sources, tools=tools, limits=limits)
+    explained = explain_translated(error, sources=sources, limits=limits)
     source = list(sources.values())[-1] if sources else ""
     hint = rhai_hint(explained, source, limits)
     return explained if hint is None else explained.with_(hint=hint)

@@ -52,7 +52,7 @@ def explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection
     try:
         return compose(error, sources=sources, tools=tools, limits=limits)
     except Exception:  # noqa: BLE001 - a flaw in a hint must never cost the error that it is about
-        return explain_translated(error, sources={}, tools=tools, limits=limits)
+        return explain_translated(error, sources={}, limits=limits)
 
 
 def compose(error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits) -> ScriptError:

@@ -19,8 +19,6 @@ class Token(NamedTuple):
     start: int
     end: int
     last_line: int
-    problem: str = ""
-    """What Lua's own reader says of a bad token."""
 
 
 class Words:
@@ -59,9 +57,8 @@ class Words:
                 tokens.append(Token("eof", text, line, at - line_start + 1, at, at, line))
                 break
             within = _newlines(text) if kind in ("string", "bad") else 0
-            problem = problem_of(text) if kind == "bad" else ""
             end = at + len(text)
-            tokens.append(Token(kind, text, line, at - line_start + 1, at, end, line + within, problem))
+            tokens.append(Token(kind, text, line, at - line_start + 1, at, end, line + within))
             if within:
                 line, line_start = line + within, at + _last_line(text)
             at = end
