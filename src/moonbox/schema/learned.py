@@ -21,6 +21,7 @@ import re
 import threading
 from collections import Counter
 from contextvars import ContextVar
+from functools import reduce
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -227,11 +228,8 @@ class _ShapeReader:
         return {"type": "string", "contentMediaType": "application/json", "contentSchema": self.shape(data, 1)}
 
     def _list(self, value: list[Any], depth: int) -> dict[str, Any]:
-        items: dict[str, Any] | None = None
-        for item in value[:_MOST_ELEMENTS]:
-            seen = self.shape(item, depth + 1)
-            items = seen if items is None or items == seen else merge(items, seen)
-        return {"type": "array"} if items is None else {"type": "array", "items": items}
+        seen = [self.shape(item, depth + 1) for item in value[:_MOST_ELEMENTS]]
+        return {"type": "array", "items": reduce(merge, seen)} if seen else {"type": "array"}
 
     def _table(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
         if not _are_fields(value):
@@ -265,10 +263,8 @@ def merge(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
         merged["contentSchema"] = merge(left["contentSchema"], right["contentSchema"])
     if "object" in kinds:
         merged.update(_merged_tables(left, right))
-    if "array" in kinds:
-        items = [shape["items"] for shape in (left, right) if "items" in shape]
-        if items:
-            merged["items"] = items[0] if len(items) == 1 else merge(*items)
+    if items := [shape["items"] for shape in (left, right) if "items" in shape]:
+        merged["items"] = reduce(merge, items)
     return merged
 
 
@@ -367,10 +363,8 @@ def _are_fields(names: Collection[Any]) -> bool:
 
 def _map_of(values: list[dict[str, Any]]) -> dict[str, Any]:
     """The shape of a map: nothing of its keys, and what its values have in common where they are objects or lists."""
-    inner: dict[str, Any] | None = None
-    for value in values:
-        inner = value if inner is None else merge(inner, value)
-    return {"type": "object", "additionalProperties": inner} if inner is not None and _kinds(inner) else _MAP
+    inner = reduce(merge, values) if values else {}
+    return {"type": "object", "additionalProperties": inner} if _kinds(inner) else _MAP
 
 
 _TELLING = frozenset({"$ref", "additionalProperties", "anyOf", "enum", "items", "oneOf", "properties"})
