@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check import reads, slips
 from moonbox.check import values as v
+from moonbox.compact import short
 from moonbox.languages import program as p
 from moonbox.schema.tree import kind_of
 from moonbox.suggest import nearest
@@ -21,6 +22,7 @@ _JUNCTIONS = {"or": "==", "||": "==", "and": "~=", "&&": "!="}
 """With the comparison that asks for one of several values there."""
 _EQUALITY = frozenset({"==", "~=", "!="})
 _NUMERAL = r"\s*[-+]?(?:0[xX][0-9a-fA-F.]+|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*"
+_quoted = partial(short, limit=60)
 _TYPES = frozenset({"nil", "boolean", "number", "string", "table", "function", "thread", "userdata"})
 
 
@@ -182,8 +184,3 @@ def _compared(walk: Walk, node: p.Operation, side: p.Expression, value: v.Data, 
 def _is_type_call(walk: Walk, node: p.Expression) -> bool:
     is_call = type(node) is p.FunctionCall and p.path(node.function) == ["type"] and walk.language.runtime is None
     return is_call and walk.quiet(node.function) == v.Library("type")  # type: ignore[union-attr]  # a FunctionCall
-
-
-def _quoted(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else text[:59] + "…"
