@@ -211,8 +211,6 @@ def test_sizes_are_kept_and_read_again(tmp_path: Path) -> None:
     assert learned.sizes() == {"t": ResultSize(3, 300, scripted=True)} and learned.sizes()["t"].mean == 100
     again = kept_in(file)
     assert again.sizes() == {"t": ResultSize(3, 300, scripted=True)}
-    again.forget("t")
-    assert again.sizes() == {}
 
 
 def test_uses_are_counted_for_each_owner_and_kept(tmp_path: Path) -> None:
@@ -226,5 +224,3 @@ def test_uses_are_counted_for_each_owner_and_kept(tmp_path: Path) -> None:
     assert (learned.uses(), context.run(learned.uses)) == ({"find": 2}, {"pay": 1})
     again = kept_in(tmp_path / "shapes.json")
     assert (again.uses(), context.run(again.uses)) == ({"find": 2}, {"pay": 1})
-    again.forget("find")
-    assert again.uses() == {}

@@ -125,7 +125,8 @@ class LearnedShapes:
             if known is None and len(self._shapes) >= _MOST_SHAPES:
                 del self._shapes[next(iter(self._shapes))]
             self._shapes[key] = merged
-            self._changed()
+            self._revision += 1
+            self._save()
 
     def sizes(self) -> dict[str, ResultSize]:
         """How large the results of each tool were, of all owners."""
@@ -154,14 +155,6 @@ class LearnedShapes:
         with self._lock:
             return {path: shape for (owner, path), shape in self._shapes.items() if owner == current}
 
-    def forget(self, path: str | None = None) -> None:
-        """Forget what all owners have learned of one tool, or of all."""
-        with self._lock:
-            self._shapes = {key: shape for key, shape in self._shapes.items() if path not in (None, key[1])}
-            self._sizes = {name: size for name, size in self._sizes.items() if path not in (None, name)}
-            self._counts = Counter({key: count for key, count in self._counts.items() if path not in (None, key[1])})
-            self._changed()
-
     def keep_in(self, path: str | Path) -> None:
         """Read what was kept in that file, and keep there what is learned from now on."""
         from pathlib import Path  # slow to load
@@ -180,10 +173,6 @@ class LearnedShapes:
             for owner, name, count in kept.uses[:_MOST_SHAPES]:
                 self._counts[owner, name] += count
             self._revision += 1
-
-    def _changed(self) -> None:
-        self._revision += 1
-        self._save()
 
     def _save(self) -> None:
         """Write the file anew, for its user alone. What is learned is lost at the end where that fails."""
