@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
@@ -13,7 +14,6 @@ from mcp.shared.inbound import x_mcp_header_map
 
 from moonbox.codemode.definitions import Definition, from_tool, portable_value, provider_names
 from moonbox.codemode.mode import CodeMode, Reply
-from moonbox.codemode.sessions import TooManySessions
 from moonbox.errors import InDoubt, MoonboxError, UsageError
 from moonbox.mcp.server.limits import ClusterQuotas, Quotas, Shares, TooMany
 from moonbox.mcp.server.results import code_result, direct_result, error_result, in_doubt, script_result, wait_tool
@@ -74,8 +74,7 @@ class ToolViews:
         self._mode = mode
         self._structured = settings.structured
         self._waits = settings.answer_within
-        self._revision = -1
-        self._views: dict[tuple[bool, bool, bool], ShownTools] = {}
+        self._made = lru_cache(maxsize=8)(self._new_view)
 
     def of(self, client: McpClient) -> ShownTools:
         return self.view(elicits=client.elicits, stateless=client.session is None, modern=client.modern)
@@ -83,17 +82,14 @@ class ToolViews:
     def view(self, *, elicits: bool = False, stateless: bool = True, modern: bool = True) -> ShownTools:
         """`elicits`: the client can be asked for approval; `stateless`: it has no session; `modern`: its protocol."""
         toolbox = self._mode.sandbox.toolbox
-        key = (elicits, stateless, modern)
-        while toolbox.revision != self._revision or key not in self._views:
-            if toolbox.revision != self._revision:
-                self._revision, self._views = toolbox.revision, {}
+        while True:
+            revision = toolbox.revision
             try:
-                self._views[key] = self._new_view(elicits=elicits, stateless=stateless, modern=modern)
+                return self._made(revision, elicits=elicits, stateless=stateless, modern=modern)
             except ValueError:
-                if toolbox.revision == self._revision:
+                if toolbox.revision == revision:
                     raise
                 # Another thread changed the tools in between: make the view of the new ones.
-        return self._views[key]
 
     def direct_name(self, path: str) -> str | None:
         """The name under which clients that cannot be asked call a tool directly."""
@@ -108,7 +104,7 @@ class ToolViews:
         tool = self.of(client).find(name)
         return tool is not None and tool.execution is not None
 
-    def _new_view(self, *, elicits: bool, stateless: bool, modern: bool) -> ShownTools:
+    def _new_view(self, _revision: int, *, elicits: bool, stateless: bool, modern: bool) -> ShownTools:
         mode = self._mode
         definitions = mode.neutral_definitions()
         code = definitions.pop(0) if mode.choice.code else None
@@ -216,7 +212,7 @@ class ToolRunner:
                 await self._calls.wait_for_conversation(conversation.key)
                 call.conversation = conversation.key
                 return await self._run_script(call, client, params, conversation)
-        except (TooMany, TooManySessions) as problem:
+        except TooMany as problem:
             return error_result(str(problem))
         except MoonboxError as problem:
             log.exception("a call of %s failed", params.name)
@@ -241,16 +237,15 @@ class ToolRunner:
         given = arguments.pop(STATE, None) if client.session is None else None
         kept = conversation.handle in (None, given)  # a client that gives up now does not learn a new handle
         try:
-            with self._mode.session(conversation.key) as repl:
-                reply = await self._mode.areply(
-                    params.name,
-                    arguments,
-                    conversation=conversation.key,
-                    labels={**client.labels, CONVERSATION: conversation.label},
-                    run_id=call.id,
-                    on_progress=call.reported.advance,
-                )
-                kept = conversation.handle is None or await _has_globals(repl)
+            reply = await self._mode.areply(
+                params.name,
+                arguments,
+                conversation=conversation.key,
+                labels={**client.labels, CONVERSATION: conversation.label},
+                run_id=call.id,
+                on_progress=call.reported.advance,
+            )
+            kept = conversation.handle is None or await _has_globals(self._mode.sessions.get(conversation.key))
         finally:
             if not kept:
                 self._mode.sessions.end(conversation.key, unless_used=True)
@@ -303,9 +298,9 @@ class ToolRunner:
             self._on_run(client.owner, reply.run)
 
 
-async def _has_globals(repl: Repl) -> bool:
+async def _has_globals(repl: Repl | None) -> bool:
     """Whether there is anything that a later script could continue with."""
     try:
-        return repl.may_have_globals and bool(await repl.aglobals())
+        return repl is not None and repl.may_have_globals and bool(await repl.aglobals())
     except MoonboxError:
         return False
