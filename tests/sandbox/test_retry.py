@@ -217,9 +217,9 @@ def test_settings_of_a_server() -> None:
         for name, hints in (("find", reads), ("pay", None), ("drop", None))
     ]
     given = {"command": "x", "retry": {"times": 3}, "tools": {"drop": {"retry": {"on": ["timeout"]}}}}
-    found = convert_tools(listed, ServerSettings.from_dict("shop", given), None)  # type: ignore[arg-type]  # no call
-    assert {each.name: each.retry for each in found.tools} == {"find": Retry(times=3), "pay": None}
-    assert found.problems[0].startswith("tool 'drop': retry needs a tool that may be called twice")
+    found, problems = convert_tools(listed, ServerSettings.from_dict("shop", given), None)  # type: ignore[arg-type]  # no call
+    assert {each.name: each.retry for each in found} == {"find": Retry(times=3), "pay": None}
+    assert problems[0].startswith("tool 'drop': retry needs a tool that may be called twice")
 
 
 def test_settings_of_a_specification() -> None:

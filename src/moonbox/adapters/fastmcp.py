@@ -22,6 +22,7 @@ from moonbox.limits import Limits
 from moonbox.media import Media
 from moonbox.sandbox.sandbox import Sandbox
 from moonbox.tools.hints import Hints
+from moonbox.tools.importers import WRAPPED, unwrapped
 from moonbox.tools.tool import Tool as ScriptTool
 from moonbox.tools.toolbox import Toolbox
 
@@ -180,7 +181,6 @@ _BY_NAME = 'A tool whose name is not a Lua name: call_tool("the-name", {key = va
 
 _CALL_TOOL = "call_tool"
 _DOCS = {_CALL_TOOL: "call_tool(name, {key = value}): call a tool of the server by its name."}
-_WRAPPED = "x-fastmcp-wrap-result"
 _functions: ContextVar[Mapping[str, Callable[..., Any]]] = ContextVar("moonbox_external_functions")
 """The external functions of the execution that is under way: each brings its own."""
 _media: ContextVar[dict[str, Media]] = ContextVar("moonbox_media")
@@ -254,14 +254,12 @@ class _ScriptTools:
         keys = [_key(tool) for tool in catalog]
         self._made = {key: self._made[key] if key in self._made else self._script_tool(key) for key in keys}
         wanted = {tool.path: tool for tool in self._made.values() if tool is not None}
-        if gone := [path for path in toolbox.paths() if path not in wanted]:
-            toolbox.remove(*gone)
-        if new := [tool for path, tool in wanted.items() if toolbox.get(path) is not tool]:
-            toolbox.add(new, replace=True)
+        if list(toolbox) != list(wanted.values()):
+            toolbox.set_namespace(None, wanted.values())
 
     def _script_tool(self, key: str) -> ScriptTool | None:
         name, description, parameters, returns, annotations = json.loads(key)
-        wrapped = bool(returns and returns.get(_WRAPPED))
+        wrapped = bool(returns and returns.get(WRAPPED))
 
         async def call(arguments: dict[str, Any]) -> Any:
             result = await self._call(name, arguments)
@@ -272,7 +270,7 @@ class _ScriptTools:
                 name=name,
                 description=description or "",
                 parameters=parameters,
-                returns=_unwrapped(returns) if wrapped else returns,
+                returns=unwrapped(returns),
                 hints=Hints.from_mcp(annotations),
                 call=call,
             )
@@ -283,9 +281,3 @@ class _ScriptTools:
 def _key(tool: Tool) -> str:
     annotations = tool.annotations.model_dump(by_alias=True, exclude_none=True) if tool.annotations else None
     return json.dumps([tool.name, tool.description, tool.parameters, tool.output_schema, annotations])
-
-
-def _unwrapped(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a value that FastMCP puts into `{"result": …}`, because MCP knows only objects."""
-    inner = schema.get("properties", {}).get("result", {})
-    return {**inner, "$defs": schema["$defs"]} if "$defs" in schema else inner

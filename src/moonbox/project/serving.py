@@ -288,7 +288,7 @@ def listen(host: str, port: int) -> socket.socket:
 def _recover(assembly: Assembly, bench: Workbench | None, *, wait: bool = False) -> None:
     """Continue interrupted runs, those of the playground too; with `wait`, once the servers are ready."""
     if wait and assembly.upstreams is not None:
-        assembly.upstreams.wait_until_started()
+        assembly.upstreams.wait(None, "started")
     try:
         assembly.recover()
         if bench is not None and assembly.recovers:

@@ -124,6 +124,19 @@ def _from_openapi(schema: Any) -> Any:
     return _nullable(converted) if schema.get("nullable") else converted
 
 
+WRAPPED = "x-fastmcp-wrap-result"
+"""In a result schema of FastMCP: the value is wrapped in an object {result = …}, which MCP requires."""
+
+
+def unwrapped(schema: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The schema of what scripts get: that of the value itself if it is wrapped only for MCP."""
+    properties = schema.get("properties") if schema is not None and schema.get(WRAPPED) else None
+    inner = properties.get("result") if isinstance(properties, dict) else None
+    if schema is None or not isinstance(inner, dict):
+        return schema
+    return {**inner, **({"$defs": schema["$defs"]} if "$defs" in schema else {})}
+
+
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
     if isinstance(schema.get("enum"), list):
         schema["enum"] = [*schema["enum"], None]

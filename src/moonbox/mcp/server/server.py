@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from moonbox.audit.sinks import Trail
     from moonbox.codemode.mode import CodeMode
     from moonbox.mcp.server.call import Outcome
+    from moonbox.mcp.upstreams.upstream import Until
 
     Request = ServerRequestContext[Any, Any]
 
@@ -85,7 +86,7 @@ class MoonboxServer:
         self.turn = self._runner.turn
         self._notifier = ChangeNotifier(mode.sandbox.toolbox, lambda: self._views.view().tools)
         self._offers = offers = Passthrough(
-            upstreams, self._resources, self._notifier, self.settings, partial(self.requests.wait, offers=True)
+            upstreams, self._resources, self._notifier, self.settings, partial(self.requests.wait, "offers")
         )
         self.app = self._sdk_server(offers)
         self.end_streams: Callable[[], None] = lambda: None
@@ -255,16 +256,16 @@ class Requests:
         """`owners`: clients are told apart by their tokens."""
         await self._start(ClientFeatures(sampling=True, elicitation=True, roots=True, shared=owners, clients="mixed"))
 
-    async def wait(self, *, offers: bool = False) -> None:
+    async def wait(self, until: Until = "settled") -> None:
         """Give servers that are still starting some time, counted from the first request."""
         seconds = 0.0 if self._wait_until is None else max(0.0, self._wait_until - time.monotonic())
-        await self._upstreams.async_wait(seconds, offers=offers)
+        await self._upstreams.async_wait(seconds, until)
 
     async def first_start(self) -> None:
         """Wait until each server is ready or could not be started: over stdio, the first request starts them."""
         if self._upstreams:
             await self._begun.wait()
-        await self._upstreams.async_wait_until_started()
+        await self._upstreams.async_wait(None, "started")
 
     async def stop(self) -> None:
         if self._upstreams and self._wait_until is not None:
@@ -285,14 +286,11 @@ class Requests:
 
 def _client_features(context: Request, caller: Callable[[], OpenCall | None]) -> ClientFeatures:
     """What the client supports, according to the handshake or to its request."""
-    capabilities = context.session.client_capabilities
+    known = context.session.client_capabilities or types.ClientCapabilities()
     if context.method == "initialize":
-        try:
-            declared = (context.params or {}).get("capabilities", {})
-            capabilities = types.ClientCapabilities.model_validate(declared, by_name=False)
-        except ValidationError:
-            capabilities = None
-    known = capabilities or types.ClientCapabilities()
+        declared = (context.params or {}).get("capabilities", {})
+        with contextlib.suppress(ValidationError):
+            known = types.ClientCapabilities.model_validate(declared, by_name=False)
     return ClientFeatures(
         sampling=known.sampling is not None,
         elicitation=known.elicitation is not None,

@@ -186,8 +186,6 @@ class ServerCatalog:
     toolbox: Toolbox = field(default_factory=Toolbox)
     offers: Offers = EMPTY
     """Its prompts, resources and templates, as far as they are known."""
-    offers_known: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when its offers are listed, or cannot be listed now."""
     has_resources: bool = False
     _listed: list[types.Tool] | None = None
 
@@ -229,11 +227,11 @@ class ServerCatalog:
 
     def _publish(self, listed: list[types.Tool], *, cached: bool = False) -> None:
         self._listed = listed
-        converted = convert_tools(listed, self._settings, self._upstream.invoke)
+        tools, problems = convert_tools(listed, self._settings, self._upstream.invoke)
         if not self._settings.namespace:
             self.toolbox.set_namespace(self._settings.name, ())  # where the placeholder was
-        self.toolbox.set_namespace(self._settings.namespace or None, converted.tools)
-        self._upstream.note_tools(converted, cached=cached)
+        self.toolbox.set_namespace(self._settings.namespace or None, tools)
+        self._upstream.note_tools(len(tools), problems, cached=cached)
 
     async def _save(self) -> None:
         if self._cache is not None:
@@ -241,7 +239,7 @@ class ServerCatalog:
 
     def _take_offers(self, offers: Offers) -> None:
         changed, self.offers = offers != self.offers, offers
-        self.offers_known.set()
+        self._upstream.reached["offers"].set()
         if changed and not self._upstream.spare:
             self._upstream.servers.offers_changed()
 
@@ -266,7 +264,7 @@ class ServerCatalog:
             except Exception as problem:  # noqa: BLE001 - the old list stays; a lost connection is noticed elsewhere
                 reason = describe(problem)
                 log.warning("the MCP server '%s' failed to list what it offers: %s", self._settings.name, reason)
-                self.offers_known.set()
+                self._upstream.reached["offers"].set()
             await connection.changed.wait()
             delay = relist_delay(delay, time.monotonic() - listed_at)
             await asyncio.sleep(delay)

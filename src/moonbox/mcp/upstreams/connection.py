@@ -339,8 +339,8 @@ async def _report(connection: Connection, settings: ServerSettings, started: flo
     offers = await list_offers(connection.session)
     capabilities = connection.session.server_capabilities
     declared = {} if capabilities is None else capabilities.model_dump(exclude_none=True, by_alias=True)
-    problems = list(convert_tools(tools, settings, connection.call).problems)
-    problems += [f"the tool '{tool.name}' has no description" for tool in tools if not tool.description]
+    _, problems = convert_tools(tools, settings, connection.call)
+    undescribed = [f"the tool '{tool.name}' has no description" for tool in tools if not tool.description]
     return {
         "name": settings.name,
         "server": connection.server,
@@ -354,5 +354,5 @@ async def _report(connection: Connection, settings: ServerSettings, started: flo
         "templates": len(offers.templates),
         "seconds": {"start": started, "first_list": times[0], "list": statistics.median(times[1:])},
         "lists": _LISTS,
-        "problems": problems,
+        "problems": [*problems, *undescribed],
     }

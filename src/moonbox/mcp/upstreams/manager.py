@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.upstreams.login import LoginStore
+    from moonbox.mcp.upstreams.upstream import Until
 
 _CLOSE_SECONDS = 15.0
 
@@ -103,37 +104,24 @@ class Upstreams:
         if self._closed:
             raise ClosedError("the MCP servers are closed")
 
-    def wait(self, seconds: float) -> bool:
-        """Wait until the first start of each server is over; whether that happened in time."""
+    def wait(self, seconds: float | None, until: Until = "settled") -> bool:
+        """Wait until every server has reached this; whether that happened in time."""
         if self._home is None or self._home.is_closed():
             return True
-        return wait_on_loop(self._home, self.async_wait(seconds))
+        return wait_on_loop(self._home, self.async_wait(seconds, until))
 
-    async def async_wait(self, seconds: float, *, offers: bool = False) -> bool:
-        """The same, awaited. `offers`: until the prompts and resources of each server are known, or cannot be now."""
-        events = [each.catalog.offers_known if offers else each.settled for each in self._upstreams.values()]
+    async def async_wait(self, seconds: float | None, until: Until = "settled") -> bool:
+        """The same, awaited."""
 
         async def wait() -> bool:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    for event in events:
-                        await event.wait()
+                    for upstream in self._upstreams.values():
+                        await upstream.reached[until].wait()
                 return True
             return False
 
-        known = self._home is None or self._home.is_closed() or all(event.is_set() for event in events)
-        return known or await self._at_home(wait())
-
-    def wait_until_started(self) -> None:
-        """Wait until each server is ready, or its first attempt to start has failed or taken its `start_timeout`."""
-        if self._home is not None and not self._home.is_closed():
-            wait_on_loop(self._home, self.async_wait_until_started())
-
-    async def async_wait_until_started(self) -> None:
-        """The same, awaited."""
-        if self._home is not None and not self._home.is_closed():
-            for upstream in self._upstreams.values():
-                await self._at_home(upstream.first_start())
+        return self._home is None or self._home.is_closed() or await self._at_home(wait())
 
     def close(self) -> None:
         if self._closed:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
@@ -26,6 +26,7 @@ from moonbox.compact import json_in
 from moonbox.errors import ArgumentError, ConversionError, ToolDefinitionError, ToolError, UsageError
 from moonbox.media import Media, MediaStore
 from moonbox.tools.hints import Hints
+from moonbox.tools.importers import WRAPPED, unwrapped
 from moonbox.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -38,20 +39,12 @@ MAX_TOOLS = 2_000
 _MAX_PROBLEMS = 20
 _MAX_DESCRIPTION = 16_000
 _MAX_ERROR = 2_000
-_WRAPPED = "x-fastmcp-wrap-result"
-"""In a result schema: the value is wrapped in an object {result = …}, which MCP requires."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConvertedTools:
-    """The tools of a server, and the problems with those that were left out."""
-
-    tools: tuple[Tool, ...] = ()
-    problems: tuple[str, ...] = ()
-
-
-def convert_tools(listed: Sequence[types.Tool], settings: ServerSettings, invoke: Invoke) -> ConvertedTools:
-    """The tools that the settings include; an invalid one is reported and left out."""
+def convert_tools(
+    listed: Sequence[types.Tool], settings: ServerSettings, invoke: Invoke
+) -> tuple[list[Tool], tuple[str, ...]]:
+    """The tools that the settings include, and the problems with those that were left out."""
     tools: dict[str, Tool] = {}
     problems: list[str] = []
     if len(listed) > MAX_TOOLS:
@@ -70,7 +63,7 @@ def convert_tools(listed: Sequence[types.Tool], settings: ServerSettings, invoke
     problems += [
         f"the configuration names a tool {name!r} that it does not have" for name in settings.tools if name not in known
     ]
-    return ConvertedTools(tuple(tools.values()), tuple(problems[:_MAX_PROBLEMS]))
+    return list(tools.values()), tuple(problems[:_MAX_PROBLEMS])
 
 
 UNAVAILABLE = types.Tool(name="unavailable", input_schema={"type": "object", "properties": {}})
@@ -112,7 +105,7 @@ def _convert(item: types.Tool, settings: ServerSettings, invoke: Invoke) -> Tool
         name=item.name,
         description=_description(item),
         parameters=item.input_schema,
-        returns=_script_schema(item.output_schema),
+        returns=unwrapped(item.output_schema),
         validate_result=True,  # scripts are written according to the schema
         call=call,
         policy=policy or "auto",
@@ -133,17 +126,6 @@ def _convert(item: types.Tool, settings: ServerSettings, invoke: Invoke) -> Tool
 def _description(item: types.Tool) -> str:
     text = item.description or item.title or (item.annotations.title if item.annotations else None) or ""
     return text if len(text) <= _MAX_DESCRIPTION else text[:_MAX_DESCRIPTION] + "…"
-
-
-def _script_schema(schema: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The schema of what scripts get: that of the value itself if it is wrapped only for MCP."""
-    if schema is None or not schema.get(_WRAPPED):
-        return schema
-    properties = schema.get("properties")
-    inner = properties.get("result") if isinstance(properties, dict) else None
-    if not isinstance(inner, dict):
-        return schema
-    return {**inner, **({"$defs": schema["$defs"]} if "$defs" in schema else {})}
 
 
 def result_value(result: types.CallToolResult, schema: dict[str, Any] | None, media: MediaStore | None = None) -> Any:
@@ -169,7 +151,7 @@ def result_value(result: types.CallToolResult, schema: dict[str, Any] | None, me
 
 def _is_wrapped(result: types.CallToolResult, schema: dict[str, Any] | None) -> bool:
     """FastMCP says so in the tool's result schema, or with the result itself."""
-    if schema is not None and schema.get(_WRAPPED):
+    if schema is not None and schema.get(WRAPPED):
         return True
     meta = (result.meta or {}).get("fastmcp")
     return isinstance(meta, dict) and meta.get("wrap_result") is True
@@ -224,7 +206,7 @@ def reader(upstreams: Upstreams) -> Callable[..., Awaitable[Any]]:
     async def read(uri: Any = None) -> Any:
         if not isinstance(uri, str):
             raise ArgumentError("mcp.read takes the address of a resource, a string")
-        await upstreams.async_wait(_OFFERS_SECONDS, offers=True)
+        await upstreams.async_wait(_OFFERS_SECONDS, "offers")
         result = await upstreams.read_resource(uri, granted=True)
         items = [
             item.text
@@ -243,7 +225,7 @@ def prompter(upstreams: Upstreams) -> Callable[..., Awaitable[Any]]:
             raise ArgumentError("mcp.prompt takes the name of a prompt, a string")
         if arguments not in (None, []) and not isinstance(arguments, dict):
             raise ArgumentError("mcp.prompt takes the arguments as a table with names")
-        await upstreams.async_wait(_OFFERS_SECONDS, offers=True)
+        await upstreams.async_wait(_OFFERS_SECONDS, "offers")
         # Arguments of prompts are texts: whatever else a script passes is written as JSON.
         named = (arguments or {}).items()
         given = {str(key): value if isinstance(value, str) else json.dumps(value) for key, value in named} or None

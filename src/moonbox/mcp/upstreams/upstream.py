@@ -18,7 +18,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import anyio
 import mcp_types as types
@@ -40,7 +40,7 @@ from moonbox.mcp.upstreams.status import (
     start_failure,
     unavailable,
 )
-from moonbox.mcp.upstreams.tools import UNAVAILABLE, ConvertedTools, result_value
+from moonbox.mcp.upstreams.tools import UNAVAILABLE, result_value
 from moonbox.threads import in_thread, own_thread
 from moonbox.tools.hints import Hints
 
@@ -54,6 +54,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("moonbox.mcp")
 server_log = logging.getLogger("moonbox.mcp.stderr")
 T = TypeVar("T")
+Until = Literal["settled", "offers", "started"]
+"""How far a server is.
+
+settled   its first start is over, or its tools are known from an earlier run
+offers    its prompts and resources are known, or cannot be now
+started   it is ready, or its first attempt to start has failed or taken its `start_timeout`
+"""
 
 MAX_ATTEMPTS = 6
 _RETRY_SECONDS = 60.0
@@ -73,8 +80,7 @@ class Upstream:
         self._login = ServerLogin(settings, servers.logins)
         self.status = Status(settings.name, "idle" if settings.enabled else "off", settings.where)
         self.callbacks = Callbacks(settings.name)
-        self.settled = asyncio.Event()
-        """Set when the first start is over, or the tools are known from an earlier run."""
+        self.reached: dict[Until, asyncio.Event] = {name: asyncio.Event() for name in get_args(Until)}
         self.catalog = ServerCatalog(self)
         self.toolbox = self.catalog.toolbox
         self.log_level: types.LoggingLevel | None = None
@@ -98,13 +104,13 @@ class Upstream:
     def load_cached(self) -> None:
         """Offer what it had at an earlier start until the server has listed its own."""
         if self.catalog.load_cached():
-            self.settled.set()
+            self.reached["settled"].set()
 
     def begin(self) -> asyncio.Task[None] | None:
         """Start the supervisor task on the running loop; None if the server is switched off."""
         if not self.settings.enabled:
-            self.settled.set()
-            self.catalog.offers_known.set()
+            for event in self.reached.values():
+                event.set()
             return None
         if self.settings.problem:
             self._log_lost(self.settings.problem)
@@ -114,11 +120,6 @@ class Upstream:
         lazy = self.settings.lazy and self.catalog.known
         self._set_state("idle" if lazy else "starting")
         return asyncio.get_running_loop().create_task(self._supervise(lazy))
-
-    async def first_start(self) -> None:
-        """Wait until it is not being started for the first time, also where its tools are known from an earlier run."""
-        while self.status.state == "starting":
-            await self._status_changed.wait()
 
     async def _supervise(self, lazy: bool) -> None:
         if self.catalog.known:  # its tools are listed already, so that waiting for the list comes first
@@ -266,15 +267,16 @@ class Upstream:
     def _set_state(self, state: Any, **changes: Any) -> None:
         self.status = replace(self.status, state=state, **changes)
         if state != "starting":
-            self.settled.set()
+            self.reached["settled"].set()
+            self.reached["started"].set()
         if state not in ("starting", "ready"):
-            self.catalog.offers_known.set()
+            self.reached["offers"].set()
         # Each change has an event of its own, so that no waiting call can miss a short-lived state.
         changed, self._status_changed = self._status_changed, asyncio.Event()
         changed.set()
 
-    def note_tools(self, converted: ConvertedTools, *, cached: bool) -> None:
-        self.status = replace(self.status, tools=len(converted.tools), problems=converted.problems, cached=cached)
+    def note_tools(self, count: int, problems: tuple[str, ...], *, cached: bool) -> None:
+        self.status = replace(self.status, tools=count, problems=problems, cached=cached)
 
     async def _answer_placeholder(self) -> str:
         """Log in, where that is what the server waits for; otherwise ToolError says why it is not available."""
@@ -318,7 +320,7 @@ class Upstream:
         supervisor = second.begin()
         assert supervisor is not None
         self.servers.tasks.append(supervisor)
-        await second.settled.wait()
+        await second.reached["settled"].wait()
         if second.status.state == "ready":
             return second
         supervisor.cancel()
