@@ -80,12 +80,54 @@ class Adapter(Closing):
                 self.mode.end(key)
 
 
-class FrameworkAdapter(Adapter, Generic[ContextT]):
+class AgentAdapter(Adapter):
+    """Code mode for agents with tools of their own: one CodeMode for each set of them, made at its first use.
+
+    `leave_direct` are names, or patterns such as `send_*`, of the agent's own tools that code mode leaves as they are.
+    """
+
+    def __init__(self, source: Any = (), *, leave_direct: Collection[str] = (), **settings: Any) -> None:
+        super().__init__(source, **settings)
+        self._leave_direct = (leave_direct,) if isinstance(leave_direct, str) else tuple(leave_direct)
+        self._modes: Sessions[CodeMode] = Sessions(lambda _: None, most=_MOST_SETS, idle_seconds=None)
+
+    @property
+    def alone(self) -> Shown:
+        """What a model is shown where the agent's own tools are left as they are."""
+        return Shown(self.mode, {})
+
+    def shown_with(self, tools: Iterable[Any], convert: Callable[[Any], Tool | None]) -> Shown:
+        """What the model of an agent with these tools is shown.
+
+        `convert` makes a Tool of the framework's own; a tool for which it gives None, or raises ToolDefinitionError,
+        stays the agent's, and so does one whose name is taken.
+        """
+        taken = {self.mode.tool_name, *self.mode.sandbox.toolbox.paths()}
+        own: dict[str, Tool] = {}
+        for item in tools:
+            with contextlib.suppress(ToolDefinitionError):
+                tool = convert(item)
+                if tool is None or tool.path in taken:
+                    continue
+                if not any(fnmatchcase(tool.path, pattern) for pattern in self._leave_direct):
+                    own[tool.path] = tool
+        if not own:
+            return self.alone
+        key = json.dumps([_described(tool) for tool in own.values()])
+        return Shown(self._modes.open(key, lambda: self.mode.with_tools(list(map(_routed, own.values())))), own)
+
+    def mode_that_hides(self, name: str) -> CodeMode:
+        """A CodeMode in which only scripts reach a tool of this name, for the answer to a direct call of it."""
+        modes = [mode for mode in self._modes.values() if any(tool.path == name for tool in mode.hidden_tools)]
+        return modes[-1] if modes else self.mode
+
+
+class FrameworkAdapter(AgentAdapter, Generic[ContextT]):
     """Code mode for one agent framework, whose own loop calls the tools.
 
     `conversation` is a function from what the framework tells its tools about a call to the name of the conversation
     whose script state is meant; without it, or where it gives None, the framework's own notion counts.
-    `leave_direct` are names, or patterns such as `send_*`, of the agent's own tools that code mode leaves as they are.
+    `leave_direct` is as with AgentAdapter.
     """
 
     def __init__(
@@ -98,14 +140,8 @@ class FrameworkAdapter(Adapter, Generic[ContextT]):
     ) -> None:
         if conversation is not None and not callable(conversation):
             raise UsageError(f"conversation must be a function that returns a name, not {conversation!r}")
-        super().__init__(source, **settings)
+        super().__init__(source, leave_direct=leave_direct, **settings)
         self._conversation = conversation
-        self.agent_tools = AgentTools(self.mode, leave_direct)
-
-    @property
-    def alone(self) -> Shown:
-        """What a model is shown where the agent's own tools are left as they are."""
-        return Shown(self.mode, {})
 
     def _named(self, context: ContextT) -> str | None:
         """The conversation's name by the user's own function."""
@@ -145,7 +181,7 @@ class ToolsAdapter(FrameworkAdapter[ContextT], Generic[ContextT, ToolT]):
 
     def shown(self, tools: Iterable[Any]) -> Shown:
         """What the model of an agent with these tools is shown."""
-        return self.agent_tools.shown(tools, self._converted)
+        return self.shown_with(tools, self._converted)
 
     def tools_of(self, shown: Shown) -> list[ToolT]:
         return [self._tool(function, shown) for function in shown.functions()]
@@ -161,43 +197,6 @@ class ToolsAdapter(FrameworkAdapter[ContextT], Generic[ContextT, ToolT]):
     def _converted(self, tool: Any) -> Tool | None:
         """A tool of the agent for scripts; None for one that must stay the agent's."""
         raise NotImplementedError
-
-
-class AgentTools:
-    """Code mode for whatever tools an agent brings: one CodeMode for each set of them, made at its first use.
-
-    `leave_direct` are names, or patterns such as `send_*`, of tools that scripts must not reach.
-    """
-
-    def __init__(self, mode: CodeMode, leave_direct: Collection[str] = ()) -> None:
-        self._mode = mode
-        self._leave_direct = (leave_direct,) if isinstance(leave_direct, str) else tuple(leave_direct)
-        self._modes: Sessions[CodeMode] = Sessions(lambda _: None, most=_MOST_SETS, idle_seconds=None)
-
-    def shown(self, tools: Iterable[Any], convert: Callable[[Any], Tool | None]) -> Shown:
-        """What the model of an agent with these tools is shown.
-
-        `convert` makes a Tool of the framework's own; a tool for which it gives None, or raises ToolDefinitionError,
-        stays the agent's, and so does one whose name is taken.
-        """
-        taken = {self._mode.tool_name, *self._mode.sandbox.toolbox.paths()}
-        own: dict[str, Tool] = {}
-        for item in tools:
-            with contextlib.suppress(ToolDefinitionError):
-                tool = convert(item)
-                if tool is None or tool.path in taken:
-                    continue
-                if not any(fnmatchcase(tool.path, pattern) for pattern in self._leave_direct):
-                    own[tool.path] = tool
-        if not own:
-            return Shown(self._mode, own)
-        key = json.dumps([_described(tool) for tool in own.values()])
-        return Shown(self._modes.open(key, lambda: self._mode.with_tools(list(map(_routed, own.values())))), own)
-
-    def hiding(self, name: str) -> CodeMode:
-        """A CodeMode in which only scripts reach a tool of this name, for the answer to a direct call of it."""
-        modes = [mode for mode in self._modes.values() if any(tool.path == name for tool in mode.hidden_tools)]
-        return modes[-1] if modes else self._mode
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ class OpenAIAgents(ToolsAdapter[ToolContext[Any], FunctionTool]):
         names = [function["name"] for function in self.alone.functions()]
         if failure.tool_name in names:
             return None
-        return self.agent_tools.hiding(failure.tool_name).reply(failure.tool_name, {}).text
+        return self.mode_that_hides(failure.tool_name).reply(failure.tool_name, {}).text
 
     def _of_run(self, context: ToolContext[Any]) -> str:
         """The conversation of the run, for which its usage record stands: the SDK gives its tools no id of the run."""

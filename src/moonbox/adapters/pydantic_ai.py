@@ -94,7 +94,7 @@ class MoonboxToolset(WrapperToolset[Any]):
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         tools = await self.wrapped.get_tools(ctx)
-        shown = self.adapter.agent_tools.shown(tools.values(), lambda tool: self._converted(tool, tools))
+        shown = self.adapter.shown_with(tools.values(), lambda tool: self._converted(tool, tools))
         ours = {function["name"]: self._tool(function, shown) for function in shown.functions()}
         return {**ours, **{name: tool for name, tool in tools.items() if name not in shown.hidden}}
 

@@ -7,10 +7,10 @@ import io
 import json
 import keyword
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from moonbox.adapters.base import Adapter, AgentTools, Shown, imported_from, new_conversation
+from moonbox.adapters.base import AgentAdapter, Shown, imported_from, new_conversation
 from moonbox.schema.tree import SchemaNode, with_parts
 from moonbox.tools.importers import from_openai
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from moonbox.tools.tool import Tool as ScriptTool
 
 
-class Smolagents(Adapter):
+class Smolagents(AgentAdapter):
     """Code mode for smolagents.
 
         box = Smolagents([get_expenses])
@@ -36,10 +36,6 @@ class Smolagents(Adapter):
     that scripts returned or showed with the observations of the same step.
     """
 
-    def __init__(self, source: Any = (), *, leave_direct: Collection[str] = (), **settings: Any) -> None:
-        super().__init__(source, **settings)
-        self._agent_tools = AgentTools(self.mode, leave_direct)
-
     @property
     def tools(self) -> list[Tool]:
         """The code tool and the direct tools, for one agent."""
@@ -47,7 +43,7 @@ class Smolagents(Adapter):
 
     def tools_for(self, conversation: str) -> list[Tool]:
         """The same, with the script state of a conversation."""
-        return self._tools_of(Shown(self.mode, {}), conversation)
+        return self._tools_of(self.alone, conversation)
 
     def hiding(self, tools: Iterable[Tool], conversation: str | None = None) -> list[Tool]:
         """The same for an agent with tools of its own: scripts reach these, and what they cannot reach follows.
@@ -55,7 +51,7 @@ class Smolagents(Adapter):
         `leave_direct` names tools, or patterns of names, that stay as they are.
         """
         given = list(tools)
-        shown = self._agent_tools.shown(given, _converted)
+        shown = self.shown_with(given, _converted)
         ours = self._tools_of(shown, conversation or new_conversation("agent"))
         return [*ours, *(tool for tool in given if tool.name not in shown.hidden)]
 

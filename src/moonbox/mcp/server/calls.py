@@ -109,19 +109,15 @@ class OpenCalls:
         return result
 
     async def wait_for_conversation(self, conversation: str) -> None:
-        """Before another script runs there: give paused calls some time to continue, then stop them."""
-        calls = [call for call in self._calls.values() if call.conversation == conversation]
-        paused = [call for call in calls if call.paused_at and not call.task.done()]
-        if not paused:
-            return
-        waits = {asyncio.create_task(call.attached.wait()): call for call in paused}
-        try:
-            _, late = await asyncio.wait(waits, timeout=self._settings.resume_seconds)
-        finally:
-            for task in waits:
-                task.cancel()
-        for task in late:
-            self.stop(waits[task])
+        """Before another script runs there: give a paused call some time to continue, then stop it."""
+        deadline = asyncio.get_running_loop().time() + self._settings.resume_seconds
+        for call in [call for call in self._calls.values() if call.conversation == conversation]:
+            if call.paused_at and not call.task.done():
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        await call.attached.wait()
+                except TimeoutError:
+                    self.stop(call)
 
     # In the background
 

@@ -54,9 +54,6 @@ class Shares:
         self._wait_seconds = wait_seconds
         self._shares: dict[str, _Share] = {}
 
-    def __len__(self) -> int:
-        return len(self._shares)
-
     @contextlib.asynccontextmanager
     async def slot(self, client: str, on_wait: Callable[[int], None] = lambda _: None) -> AsyncIterator[None]:
         """Wait for a slot; `on_wait` is called with the number of calls ahead if there is none."""
@@ -152,9 +149,6 @@ class Quotas:
         with self.call(client):
             yield
 
-    def __len__(self) -> int:
-        return len(self._used)
-
 
 @dataclass(eq=False)
 class TokenBucket:
@@ -190,9 +184,6 @@ class RequestRate:
         self._new_bucket = partial(TokenBucket, per_minute / 60.0, per_minute, clock=clock)
         self._max_addresses = max_addresses
         self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._buckets)
 
     def wait(self, address: str) -> float:
         """0 if a request may pass now; otherwise the seconds until one may."""

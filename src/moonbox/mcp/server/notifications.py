@@ -128,12 +128,10 @@ class ChangeNotifier:
 
     def resource_updated(self, uri: str) -> None:
         """Notify the clients that follow this resource."""
-        task = asyncio.get_running_loop().create_task(self._send_updated(uri))
+        sending = self._notify(ResourceUpdated(uri), lambda session: session.send_resource_updated(uri), uri)
+        task = asyncio.get_running_loop().create_task(sending)
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
-
-    async def _send_updated(self, uri: str) -> None:
-        await self._notify(ResourceUpdated(uri), lambda session: session.send_resource_updated(uri), uri)
 
     # Lists
 

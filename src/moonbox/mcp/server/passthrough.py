@@ -200,10 +200,8 @@ class Resources:
     """Each client sees only its own runs, read from the trail if there is one, otherwise from memory."""
 
     def __init__(self, *, trail: Trail | None, upstreams: Upstreams) -> None:
-        self._memory: MemorySink | None = None
-        if trail is None:
-            trail = self._memory = MemorySink(_REMEMBERED)
-        self._trail: Trail = trail
+        self._memory = MemorySink(_REMEMBERED)
+        self._trail = self._memory if trail is None else trail
         self._upstreams = upstreams
         self._runs: OrderedDict[str, OrderedDict[str, RunSummary]] = OrderedDict()
 
@@ -214,7 +212,7 @@ class Resources:
         runs = self._runs.setdefault(owner, OrderedDict())
         self._runs.move_to_end(owner)
         runs[run.id] = RunSummary.of(run)
-        if self._memory is not None:
+        if self._trail is self._memory:
             self._memory.write(run)
         if len(runs) > _REMEMBERED:
             runs.popitem(last=False)

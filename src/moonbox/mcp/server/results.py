@@ -223,9 +223,7 @@ def approval_question(call: ToolCall) -> types.ElicitRequest:
         hidden = len(call.source) - _MAX_SCRIPT_CHARS
         if hidden > 0:
             lines.insert(2, f"… {hidden:,} more characters are not shown")
-        message = "\n".join(visible(line, keep="\n") for line in lines)
-        schema: dict[str, Any] = {"type": "object", "properties": {}}
-        return types.ElicitRequest(params=types.ElicitRequestFormParams(message=message, requested_schema=schema))
+        return _form("\n".join(visible(line, keep="\n") for line in lines), {})
     changed = f"Its definition has changed since you allowed all its calls: {', '.join(call.changed)}."
     message = _described(call, "Allow a call of the tool '{}'?", [changed] if call.changed else [])
     properties: dict[str, Any] = {}
@@ -235,8 +233,7 @@ def approval_question(call: ToolCall) -> types.ElicitRequest:
             "title": "Allow all further calls of this tool in this conversation",
             "default": False,
         }
-    schema = {"type": "object", "properties": properties}
-    return types.ElicitRequest(params=types.ElicitRequestFormParams(message=message, requested_schema=schema))
+    return _form(message, properties)
 
 
 def decision(answer: types.ElicitResult, by: str) -> Decision:
@@ -260,8 +257,11 @@ def answer_form(call: ToolCall) -> types.ElicitRequest:
     field = _field(call)
     if field is None:
         field = {"type": "string", "title": "The result as JSON", "description": json.dumps(_returns(call))[:500]}
-    schema = {"type": "object", "properties": {"answer": field}, "required": ["answer"]}
-    message = _described(call, "The tool '{}' is answered by you.")
+    return _form(_described(call, "The tool '{}' is answered by you."), {"answer": field}, required=["answer"])
+
+
+def _form(message: str, properties: dict[str, Any], **more: Any) -> types.ElicitRequest:
+    schema = {"type": "object", "properties": properties, **more}
     return types.ElicitRequest(params=types.ElicitRequestFormParams(message=message, requested_schema=schema))
 
 
@@ -320,9 +320,7 @@ def _argument(value: Any) -> str:
 
 async def request_client(client: McpClient, request: types.InputRequest, seconds: float) -> Response:
     """Send a request to a client of the earlier protocol."""
-    metadata = None
-    if client.request_id is not None:
-        metadata = ServerMessageMetadata(related_request_id=client.request_id)
+    metadata = ServerMessageMetadata(related_request_id=client.request_id)
     kind: Any = {types.ElicitRequest: types.ElicitResult, types.ListRootsRequest: types.ListRootsResult}.get(
         type(request)
     )
