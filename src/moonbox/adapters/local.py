@@ -202,11 +202,14 @@ async def _in_threads(iterator: Generator[Any]) -> AsyncIterator[Any]:
 TextCall = tuple[str, Any]
 """A tool's name and its arguments: a dict, or text that should have been one."""
 
-_TAGGED = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)  # Hermes, Qwen
-_FUNCTION = re.compile(r"<function=([\w.-]+)>(.*?)(?:</function>|\Z)", re.DOTALL)  # Qwen Coder, Llama 3.1
+_START = re.compile(
+    r"<tool_call>"  # Hermes, Qwen
+    r"|<function=(?P<tagged>[\w.-]+)>"  # Qwen Coder, Llama 3.1
+    r"|\[TOOL_CALLS\]|(?P<named>[\w.-]+)(?:\[CALL_ID\][\w-]*)?\[ARGS\]"  # Mistral
+    r"|<\|python_tag\|>|;(?=\s*\{)"  # Llama 3, which writes one object after another
+)
+_END = re.compile(r"</tool_call>|</function>")
 _PARAMETER = re.compile(r"<parameter=([\w.-]+)>\n?(.*?)\n?(?:</parameter>|\Z)", re.DOTALL)
-_MISTRAL = re.compile(r"\[TOOL_CALLS\]\s*(.*)\Z", re.DOTALL)
-_MISTRAL_NAMED = re.compile(r"([\w.-]+)(?:\[CALL_ID\][\w-]*)?\[ARGS\]")
 _MARKS = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>")
 _MARK = re.compile("|".join(map(re.escape, _MARKS)))
 _ANSWER = re.compile(r'\s*\{\s*"answer"\s*:\s*"((?:[^"\\]|\\.)*\\?)', re.DOTALL)
@@ -253,43 +256,23 @@ def text_in_json(text: str) -> str:
 
 
 def _marked(text: str) -> Iterator[TextCall]:
-    if match := _MISTRAL.search(text):
-        yield from _mistral(match[1])
-        return
-    if "<|python_tag|>" in text:
-        yield from _several(text.split("<|python_tag|>", 1)[1])
-        return
-    for part in [match[1] for match in _TAGGED.finditer(text)] or [text]:
-        functions = [] if part.lstrip().startswith("{") else list(_FUNCTION.finditer(part))
-        if functions:
-            # Qwen Coder writes each parameter as it is, between tags; Llama 3.1 writes one JSON object.
-            for match in functions:
-                yield match[1], dict(_PARAMETER.findall(match[2])) or _json(match[2].strip())
-        else:
-            yield _named(_json(part)) or ("", part.strip())
-
-
-def _several(text: str) -> Iterator[TextCall]:
-    """Llama 3 writes one object after another, with semicolons between."""
-    rest = text.strip()
-    while rest:
+    while start := _START.search(text):
+        name, text = start["tagged"] or start["named"], text[start.end() :].lstrip()
+        if name is None and _START.match(text):  # such as <tool_call><function=…>
+            continue
+        body = _END.split(text, maxsplit=1)[0].strip()
+        # Qwen Coder writes each parameter as it is, between tags; the others write JSON.
+        parameters = dict(_PARAMETER.findall(body)) if start["tagged"] else {}
         try:
-            item, end = _DECODER.raw_decode(rest)
+            value, end = (parameters, len(body)) if parameters else _DECODER.raw_decode(text)
         except (ValueError, RecursionError):
-            yield "", rest
-            return
-        yield _named(item) or ("", rest[:end])
-        rest = rest[end:].lstrip(" \n\t;")
-
-
-def _mistral(text: str) -> Iterator[TextCall]:
-    if text.startswith("["):
-        items = _json(text)
-        for item in items if isinstance(items, list) else [items]:
-            yield _named(item) or ("", text)
-        return
-    for match in _MISTRAL_NAMED.finditer(text):
-        yield match[1], _json(text[match.end() :])
+            value, end = body, len(body)
+        text = text[end:]
+        if name is not None:
+            yield name, value
+            continue
+        for item in value if isinstance(value, list) else [value]:
+            yield _named(item) or ("", body)
 
 
 def _named(item: Any) -> TextCall | None:
