@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 from mcp.shared.inbound import x_mcp_header_map
 
-from moonbox.codemode.definitions import Definition, from_tool, portable_value, provider_names
+from moonbox.codemode.definitions import Definition, from_tool, provider_names
 from moonbox.codemode.mode import CodeMode, Reply
 from moonbox.errors import InDoubt, MoonboxError, UsageError
 from moonbox.mcp.server.limits import ClusterQuotas, Quotas, Shares, TooMany
 from moonbox.mcp.server.results import code_result, direct_result, error_result, in_doubt, script_result, wait_tool
 from moonbox.mcp.server.sessions import META_KEY, STATE, ClientConversation, McpClient, conversation_of, owner_of
+from moonbox.mcp.upstreams.catalog import portable_copy
 from moonbox.mcp.upstreams.tools import annotations_of, definition_of
 from moonbox.runs.options import CONVERSATION
 
@@ -165,9 +166,7 @@ def _mcp_tool(item: Definition, tool: Tool, modern: bool) -> types.Tool:
         returns = None  # the earlier protocol allows only objects
     supports_tasks = made.execution is not None and made.execution.task_support in ("optional", "required")
     execution = _AS_TASK if supports_tasks and not modern else None
-    changed = made.model_copy(update={"name": item.name, "execution": execution, "output_schema": returns})
-    portable = portable_value(changed.model_dump(mode="json", by_alias=True, exclude_none=True))
-    return types.Tool.model_validate(portable, by_name=False)
+    return portable_copy(made, name=item.name, execution=execution, output_schema=returns)
 
 
 def _code_annotations(hidden: Iterable[Tool]) -> types.ToolAnnotations:

@@ -16,12 +16,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import mcp_types as types
-from mcp import ClientSession, MCPError
+from mcp import MCPError
 from mcp.shared.uri_template import UriTemplate
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from moonbox.audit.sinks import default_path
 from moonbox.codemode.definitions import portable_value
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from moonbox.mcp.upstreams.connection import Connection
     from moonbox.mcp.upstreams.upstream import Upstream
 
+
+T = TypeVar("T", bound=BaseModel)
 
 NAMESPACE = "moonbox://servers/"
 MAX_OFFERS = 2_000
@@ -86,7 +88,7 @@ class Directory:
 
     def listed(self, kind: Kind) -> list[Any]:
         """Copies under their public names, in which every text can be written as JSON."""
-        return [_renamed(item, **{_KEYS[kind]: name}) for name, (_, item) in self._offers[kind].items()]
+        return [portable_copy(item, **{_KEYS[kind]: name}) for name, (_, item) in self._offers[kind].items()]
 
     def find(self, kind: Kind, name: str, *, granted: bool = False) -> tuple[Upstream, str]:
         """The server that an offer belongs to, and its name or address there; ToolError if there is none.
@@ -134,24 +136,22 @@ def _matches(pattern: str, uri: str) -> bool:
         return False
 
 
-def _renamed(item: Any, **update: str) -> Any:
+def portable_copy(item: T, **update: Any) -> T:
+    """The same with some other parts, in which every text can be written as JSON."""
     copy = item.model_copy(update=update).model_dump(mode="json", by_alias=True, exclude_none=True)
     return type(item).model_validate(portable_value(copy), by_name=False)
 
 
-async def list_offers(session: ClientSession) -> Offers:
+async def list_offers(connection: Connection) -> Offers:
     """Every prompt, resource and template that a server has now."""
-    capabilities = session.server_capabilities
-    prompts: list[Any] = []
-    resources: list[Any] = []
-    templates: list[Any] = []
-    if capabilities is not None and capabilities.prompts is not None:
-        prompts = await all_pages(session.list_prompts, "prompts")
-    if capabilities is not None and capabilities.resources is not None:
-        resources = await all_pages(session.list_resources, "resources")
+    session, found = connection.session, {}
+    if connection.capabilities.prompts is not None:
+        found["prompts"] = await all_pages(session.list_prompts, "prompts")
+    if connection.capabilities.resources is not None:
+        found["resources"] = await all_pages(session.list_resources, "resources")
         with contextlib.suppress(MCPError):  # many servers have no templates, and say so by an error
-            templates = await all_pages(session.list_resource_templates, "resource_templates")
-    return Offers(tuple(prompts[:MAX_OFFERS]), tuple(resources[:MAX_OFFERS]), tuple(templates[:MAX_OFFERS]))
+            found["templates"] = await all_pages(session.list_resource_templates, "resource_templates")
+    return Offers(**{kind: tuple(items[:MAX_OFFERS]) for kind, items in found.items()})
 
 
 async def all_pages(list_page: Callable[..., Awaitable[Any]], name: str, most: int = MAX_OFFERS) -> list[Any]:
@@ -256,9 +256,8 @@ class ServerCatalog:
                 async with asyncio.timeout(self._settings.start_timeout):
                     if again and (listed := await connection.tools()) != self._listed:
                         self._publish(listed)
-                    offers = await list_offers(connection.session)
-                capabilities = connection.session.server_capabilities
-                self.has_resources = capabilities is not None and capabilities.resources is not None
+                    offers = await list_offers(connection)
+                self.has_resources = connection.capabilities.resources is not None
                 self._take_offers(offers)
                 await self._save()
             except Exception as problem:  # noqa: BLE001 - the old list stays; a lost connection is noticed elsewhere

@@ -88,6 +88,10 @@ class Connection:
         return self.session.protocol_version or ""
 
     @property
+    def capabilities(self) -> types.ServerCapabilities:
+        return self.session.server_capabilities or types.ServerCapabilities()
+
+    @property
     def server(self) -> str:
         info = self.session.server_info
         return "" if info is None else f"{info.name} {info.version}".strip()
@@ -124,17 +128,12 @@ class Connection:
     async def _listen(self) -> None:
         if self.protocol not in MODERN_PROTOCOL_VERSIONS:
             return  # in the earlier protocol notifications come by themselves
-        capabilities, kinds = self.session.server_capabilities, ("tools", "prompts", "resources")
-        changing = {kind: bool(getattr(getattr(capabilities, kind, None), "list_changed", False)) for kind in kinds}
+        declared = {kind: getattr(self.capabilities, kind) for kind in ("tools", "prompts", "resources")}
+        changing: Any = {f"{kind}_list_changed": bool(item and item.list_changed) for kind, item in declared.items()}
         while self._subscribed or any(changing.values()):
             with contextlib.suppress(Exception):  # a lost connection is noticed elsewhere
-                async with listen(
-                    self.session,
-                    tools_list_changed=changing["tools"],
-                    prompts_list_changed=changing["prompts"],
-                    resources_list_changed=changing["resources"],
-                    resource_subscriptions=sorted(self._subscribed),
-                ) as events:
+                followed = sorted(self._subscribed)
+                async with listen(self.session, resource_subscriptions=followed, **changing) as events:
                     if self._listed:
                         self.changed.set()  # changes may have been missed, while no stream was open
                     async for _ in events:
@@ -221,8 +220,7 @@ class Connection:
             if self._listening is not None:  # otherwise the connection is being closed
                 self._listen_anew()
             return refused
-        capabilities = self.session.server_capabilities
-        if capabilities is None or capabilities.resources is None or not capabilities.resources.subscribe:
+        if self.capabilities.resources is None or not self.capabilities.resources.subscribe:
             return refused
         for uri in uris ^ self._subscribed:
             request: types.ClientRequest = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
@@ -240,8 +238,7 @@ class Connection:
         return refused
 
     async def set_log_level(self, level: types.LoggingLevel) -> None:
-        capabilities = self.session.server_capabilities
-        if capabilities is None or capabilities.logging is None or self.protocol in MODERN_PROTOCOL_VERSIONS:
+        if self.capabilities.logging is None or self.protocol in MODERN_PROTOCOL_VERSIONS:
             return  # in the current protocol each request says it
         await self.session.send_request(
             types.SetLevelRequest(params=types.SetLevelRequestParams(level=level)), types.EmptyResult
@@ -336,16 +333,14 @@ async def _report(connection: Connection, settings: ServerSettings, started: flo
         began = time.monotonic()
         tools = await connection.tools()
         times.append(time.monotonic() - began)
-    offers = await list_offers(connection.session)
-    capabilities = connection.session.server_capabilities
-    declared = {} if capabilities is None else capabilities.model_dump(exclude_none=True, by_alias=True)
+    offers = await list_offers(connection)
     _, problems = convert_tools(tools, settings, connection.call)
     undescribed = [f"the tool '{tool.name}' has no description" for tool in tools if not tool.description]
     return {
         "name": settings.name,
         "server": connection.server,
         "protocol": connection.protocol,
-        "capabilities": sorted(declared),
+        "capabilities": sorted(connection.capabilities.model_dump(exclude_none=True, by_alias=True)),
         "tools": len(tools),
         "annotated": sum(tool.annotations is not None for tool in tools),
         "with_result_schema": sum(tool.output_schema is not None for tool in tools),

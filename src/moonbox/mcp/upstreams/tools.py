@@ -175,25 +175,18 @@ def _text_value(texts: list[str]) -> Any:
 
 def reference(block: types.ContentBlock, store: MediaStore | None) -> dict[str, Any] | Media:
     """A block that is not text: its medium, which is also kept in the `store`, or what there is to say about it."""
-    fields: dict[str, Any] = {"type": block.type}
-    match block:
-        case types.ImageContent() | types.AudioContent():
-            medium = _medium(block.data, block.mime_type, "", store)
-            fields |= {"mimeType": block.mime_type, "size": _decoded_size(block.data)}
-            return medium or fields
-        case types.EmbeddedResource(resource=types.TextResourceContents() as inner):
-            fields |= {"uri": inner.uri, "text": inner.text, "mimeType": inner.mime_type}
-        case types.EmbeddedResource(resource=types.BlobResourceContents() as inner):
-            medium = _medium(inner.blob, inner.mime_type or "", str(inner.uri), store)
-            fields |= {"uri": inner.uri, "mimeType": inner.mime_type, "size": _decoded_size(inner.blob)}
-            if medium is not None:
-                return medium
-        case types.ResourceLink():
-            fields |= {"uri": block.uri, "name": block.name, "description": block.description}
-            fields |= {"mimeType": block.mime_type, "size": block.size}
-    return {key: value for key, value in fields.items() if value is not None}
+    inner: Any = block.resource if isinstance(block, types.EmbeddedResource) else block
+    said = inner.model_dump(mode="json", by_alias=True, exclude_none=True, include=_SAID)
+    if (data := getattr(inner, "blob", None) or getattr(inner, "data", None)) is not None:
+        medium = _medium(data, inner.mime_type or "", said.get("uri", ""), store)
+        if medium is not None:
+            return medium
+        said["size"] = len(data) * 3 // 4 - data[-2:].count("=")
+    return {"type": block.type, **said}
 
 
+_SAID = {"uri", "name", "description", "text", "mime_type", "size"}
+"""What scripts read of a block that is not text."""
 READ = "mcp.read(uri) -> the text of a resource of an MCP server; the handle of a medium if it is binary."
 PROMPT = "mcp.prompt(name, arguments?) -> the messages of a prompt of an MCP server: an array of {role, content}."
 
@@ -250,10 +243,6 @@ def _medium(data: str, kind: str, name: str, store: MediaStore | None) -> Media 
                 return None
             return medium
     return None
-
-
-def _decoded_size(data: str) -> int:
-    return len(data) * 3 // 4 - data[-2:].count("=")
 
 
 def _failure(texts: list[str], data: Any) -> ToolError:
