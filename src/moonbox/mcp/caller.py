@@ -121,37 +121,34 @@ class Callbacks:
     def __init__(self, server: str) -> None:
         self._server = server
         self.features = ClientFeatures()
-        self._calls: set[_Call] = set()
+        self.calls: set[_Call] = set()
         self._open = 0
-
-    @property
-    def calls(self) -> int:
-        return len(self._calls)
 
     @contextlib.contextmanager
     def call(self, timer: asyncio.Timeout) -> Iterator[None]:
         """A call of the current caller is in progress; its timer stops while a client is asked something."""
         call = _Call(timer, CLOCK.get(), CALLER.get())
-        self._calls.add(call)
+        self.calls.add(call)
         try:
             yield
         finally:
-            self._calls.discard(call)
+            self.calls.discard(call)
 
     async def answer(self, request: types.InputRequest) -> Response:
         caller = CALLER.get()  # set where the request came as part of a call's result
-        if caller is None and self._has_several_clients():
+        callers = self._callers() if caller is None else [caller]
+        if len(callers) > 1:
             return _refusal(request, "several clients are using this server at the moment")
-        caller = caller or self._caller()
-        if caller is None:
+        if not callers:
             return _refusal(request, "no client is connected that could answer it")
+        [caller] = callers
         if self._open >= MAX_OPEN:
             return _refusal(request, f"{MAX_OPEN} requests of this server are already waiting for an answer")
         asked = request
         if isinstance(request, types.ElicitRequest):  # so that no server can pass for another one, or for moonbox
             message = f"The MCP server '{self._server}' asks: {visible(request.params.message)}"
             asked = request.model_copy(update={"params": request.params.model_copy(update={"message": message})})
-        waiting = [call for call in self._calls if call.caller is not None and call.caller.client == caller.client]
+        waiting = [call for call in self.calls if call.caller is not None and call.caller.client == caller.client]
         self._open += 1
         for call in waiting:
             call.pause()
@@ -164,17 +161,15 @@ class Callbacks:
 
     def log(self, params: types.LoggingMessageNotificationParams) -> None:
         """Pass a log message on to the client whose call the server works on, and to no other."""
-        caller = None if self._has_several_clients() else self._caller()
-        if caller is not None:
-            caller.log(params)
+        callers = self._callers()
+        if len(callers) == 1:
+            callers[0].log(params)
 
-    def _caller(self) -> OpenCall | None:
-        """The client that the server works for, or the only one there is."""
-        callers = [call.caller for call in self._calls if call.caller is not None]
-        return callers[0] if callers else self.features.caller()
-
-    def _has_several_clients(self) -> bool:
-        return len({call.caller.client for call in self._calls if call.caller is not None}) > 1
+    def _callers(self) -> list[OpenCall]:
+        """A call of each client that the server works for, or that of the only client there is."""
+        working = {call.caller.client: call.caller for call in self.calls if call.caller is not None}
+        alone = None if working else self.features.caller()
+        return list(working.values()) if alone is None else [alone]
 
 
 def _with_defaults(request: types.InputRequest, response: Response) -> Response:

@@ -67,10 +67,10 @@ def servers_from_file(
 ) -> tuple[ServerSettings, ...]:
     """Every enabled server in a client's file, except moonbox itself."""
     servers = []
-    for entry in _entries(path, Variables(environ)):
-        if entry.settings is None:
-            raise ConfigError(f"{Path(path).expanduser()}: {entry.problem}")
-        servers.append(entry.settings)
+    for _, _, found in _entries(path, Variables(environ)):
+        if isinstance(found, str):
+            raise ConfigError(f"{Path(path).expanduser()}: {found}")
+        servers.append(found)
     return tuple(servers)
 
 
@@ -84,23 +84,15 @@ def secrets_in_file(path: str | os.PathLike[str]) -> dict[str, str]:
 def valid_tables(path: str | os.PathLike[str]) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """The servers as tables of moonbox.toml, in which variables are not replaced yet, and what is wrong with others."""
     entries = list(_entries(path, Variables()))
-    tables = {entry.name: entry.table for entry in entries if entry.settings is not None}
-    return tables, {entry.name: entry.problem for entry in entries if entry.settings is None}
+    tables = {name: table for name, table, found in entries if not isinstance(found, str)}
+    return tables, {name: found for name, _, found in entries if isinstance(found, str)}
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """A server in a client's file."""
-
-    name: str
-    table: dict[str, Any]
-    settings: ServerSettings | None
-    """None if moonbox cannot use it."""
-    problem: str = ""
-
-
-def _entries(path: str | os.PathLike[str], variables: Variables) -> Iterator[_Entry]:
-    """The entries of a client's file that are neither disabled nor moonbox itself."""
+def _entries(
+    path: str | os.PathLike[str], variables: Variables
+) -> Iterator[tuple[str, dict[str, Any], ServerSettings | str]]:
+    """The entries of a client's file that are neither disabled nor moonbox itself: name, table, and the settings or why
+    moonbox cannot use it."""
     file = Path(path).expanduser()
     text = read_file(file)
     if text is None:
@@ -117,10 +109,9 @@ def _entries(path: str | os.PathLike[str], variables: Variables) -> Iterator[_En
             if not isinstance(data, Mapping):
                 raise ConfigError(f"{name} must be an object, not {data!r}")
             table = _translated(dict(data))
-            settings = server_from_table(name, variables.expand(table, ("mcp", "servers", name)))
-            yield _Entry(name, table, settings)
+            yield name, table, server_from_table(name, variables.expand(table, ("mcp", "servers", name)))
         except ConfigError as problem:
-            yield _Entry(name, table, None, SecretRedactor(variables.secrets)(str(problem)))
+            yield name, table, SecretRedactor(variables.secrets)(str(problem))
 
 
 def _parse_jsonc(text: str, file: Path) -> Any:

@@ -194,9 +194,6 @@ class Target:
     def url(self) -> str:
         return f"{self.scheme}://{self.authority}{self.path}"
 
-    def __str__(self) -> str:
-        return self.url
-
 
 def parse_target(url: str) -> Target:
     """Raises InvalidURL for everything that two programs could read differently."""

@@ -144,7 +144,7 @@ class Client(Closing):
                 if isinstance(answer, Response):
                     return answer
                 request = answer
-        raise NetError(f"more than {redirects} redirects; the last one leads to {request.target}", code="redirects")
+        raise NetError(f"more than {redirects} redirects; the last one leads to {request.target.url}", code="redirects")
 
     def close(self) -> None:
         """Close the connections; requests that wait for an answer fail."""

@@ -62,11 +62,10 @@ class Shares:
             raise TooMany(f"this client already has {share.users} calls running or waiting; try again later")
         share.users += 1
         try:
-            must_wait = share.slots.locked()
-            if must_wait:
+            if share.slots.locked():
                 on_wait(share.users - 1)
             try:
-                async with asyncio.timeout(self._wait_seconds if must_wait else None):
+                async with asyncio.timeout(self._wait_seconds):
                     await share.slots.acquire()
             except TimeoutError:
                 allowed = counted(self._max_calls, "call")

@@ -208,18 +208,15 @@ class Relay:
         self._loop = loop
         self._waiting: deque[Callable[[], Coroutine[Any, Any, None]]] = deque()
         self._sending: asyncio.Task[None] | None = None
-        self._used = False
         self._closed = False
 
     def put(self, send: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """In any thread: `send` is awaited on the server's loop."""
-        self._used = True
         soon(self._loop, partial(self._take, send))
 
     async def flush(self) -> None:
         """Wait, not for ever, until everything is sent: a result must not overtake it."""
-        if self._used:
-            await asyncio.sleep(0)  # what was put is taken now
+        await asyncio.sleep(0)  # what was put is taken now
         if self._sending is not None:
             await asyncio.wait((self._sending,), timeout=_FLUSH_SECONDS)
 
