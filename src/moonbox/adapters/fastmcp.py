@@ -183,8 +183,8 @@ _CALL_TOOL = "call_tool"
 _DOCS = {_CALL_TOOL: "call_tool(name, {key = value}): call a tool of the server by its name."}
 _functions: ContextVar[Mapping[str, Callable[..., Any]]] = ContextVar("moonbox_external_functions")
 """The external functions of the execution that is under way: each brings its own."""
-_media: ContextVar[dict[str, Media]] = ContextVar("moonbox_media")
-"""What the tools of the execution that is under way returned, by what stands in its place in their text."""
+_media: ContextVar[dict[str, Any]] = ContextVar("moonbox_media")
+"""The results with media of the execution that is under way, by the text that stands in their place."""
 
 
 def _dispatcher(name: str) -> Callable[..., Any]:
@@ -196,7 +196,8 @@ def _dispatcher(name: str) -> Callable[..., Any]:
             arguments = (arguments[0], {})
         try:
             result = _functions.get()[name](*arguments)
-            return _with_media(await result if inspect.isawaitable(result) else result)
+            value = await result if inspect.isawaitable(result) else result
+            return _media.get({}).get(value, value) if isinstance(value, str) else value
         except (FastMCPError, NotFoundError) as problem:
             raise ScriptToolError(str(problem)) from problem
 
@@ -204,17 +205,18 @@ def _dispatcher(name: str) -> Callable[..., Any]:
 
 
 async def _keep_media(**arguments: Any) -> ToolResult:
-    """Around a tool of the server: FastMCP hands scripts the text of results, so media get a name in it."""
+    """Around a tool of the server: FastMCP hands scripts the text of results, so one with media is given by a name."""
     result = await forward_raw(**arguments)
-    media = [_medium(block) for block in result.content]
-    _media.get().update({medium.address: medium for medium in media if medium is not None})
-    if any(media) and not result.is_error:
-        named = [
-            TextContent(type="text", text=medium.address) if medium else block
-            for medium, block in zip(media, result.content, strict=True)
-        ]
-        return ToolResult(content=named, structured_content=result.structured_content, meta=result.meta)
-    return result
+    blocks = [_medium(block) or block for block in result.content]
+    media = [block for block in blocks if isinstance(block, Media)]
+    if not media or result.is_error:
+        return result
+    others = (block for block in blocks if not isinstance(block, Media))
+    text = "\n".join(block.text if isinstance(block, TextContent) else str(block) for block in others)
+    value = media[0] if len(media) == 1 and not text else {**({"text": text} if text else {}), "content": media}
+    named = TextContent(type="text", text=media[0].address)
+    _media.get()[named.text] = value
+    return ToolResult(content=[named], structured_content=result.structured_content, meta=result.meta)
 
 
 def _medium(block: Any) -> Media | None:
@@ -227,19 +229,6 @@ def _medium(block: Any) -> Media | None:
         return Media.from_base64(data, getattr(inner, "mime_type", None) or "", str(getattr(inner, "uri", "")))
     except UsageError:
         return None
-
-
-def _with_media(result: Any) -> Any:
-    """A tool's text with its media: the medium alone, or `text` and `content`."""
-    kept = _media.get({})
-    if not kept or not isinstance(result, str):
-        return result
-    lines = result.split("\n")
-    media = [kept[line] for line in lines if line in kept]
-    if not media:
-        return result
-    text = "\n".join(line for line in lines if line not in kept)
-    return media[0] if len(media) == 1 and not text else {**({"text": text} if text else {}), "content": media}
 
 
 class _ScriptTools:
