@@ -81,12 +81,17 @@ class _Model:
             if _was_answered(asked, context):
                 context.report({"cached": True})
                 return asked.result()
+        spent: list[Tokens] = []
         try:
-            value = self._fresh(prompt, system, fits, context)
+            value = self._value(prompt, system, fits, spent)
         except BaseException as problem:  # those who wait for the same answer ask by themselves
             with self.lock:
                 self.cache.pop(key).set_exception(problem)
             raise
+        finally:
+            used = sum(spent, Tokens())
+            cost = {} if self.settings.price is None else {"cost": self.settings.cost(used.input, used.output)}
+            context.report({"input_tokens": used.input, "output_tokens": used.output, "asked": len(spent), **cost})
         self.cache[key].set_result(value)
         return value
 
@@ -103,17 +108,8 @@ class _Model:
                 self.cache.move_to_end(key)
             return known
 
-    def _fresh(self, prompt: str, system: str, fits: ResultSchema | None, context: Context) -> Any:
-        """A new answer; what it costs is put into the record of the call."""
-        spent: list[Tokens] = []
-        try:
-            return self._value(prompt, system, fits, spent)
-        finally:
-            used = sum(spent, Tokens())
-            cost = {} if self.settings.price is None else {"cost": self.settings.cost(used.input, used.output)}
-            context.report({"input_tokens": used.input, "output_tokens": used.output, "asked": len(spent), **cost})
-
     def _value(self, prompt: str, system: str, fits: ResultSchema | None, spent: list[Tokens]) -> Any:
+        """A new answer; `spent` has what it costs."""
         text = self._ask(prompt, system, spent)
         if fits is None:
             return text

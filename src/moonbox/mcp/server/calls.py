@@ -259,16 +259,10 @@ class OpenCalls:
         call.updated = time.time()
         if call.task.cancelled() or call.task.exception() is not None:  # reading it keeps asyncio from logging it
             return
-        if call.id not in self._calls:  # its time was over
-            return
         call.size = _size(call.task.result())
-        others = [other for other in self._ended(call.share) if other is not call]
-        total = call.size + sum(other.size for other in others)
-        for other in others:
-            if total <= _MOST_CHARACTERS:
-                break
-            self._forget(other)
-            total -= other.size
+        kept = self._ended(call.share)
+        while len(kept) > 1 and sum(other.size for other in kept) > _MOST_CHARACTERS:
+            self._forget(kept.pop(0))
 
     def _ended(self, share: str) -> list[OpenCall]:
         """Those in the background of one client that have ended, the oldest first."""
