@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import inspect
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextvars import ContextVar
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +68,6 @@ class MoonboxSandboxProvider:
         self.keeps_state = conversation is not None
         self._conversation = conversation
         self._max_chars = max_chars
-        self._script_tools = _ScriptTools()
         self._repls: Sessions[Repl] = Sessions(lambda repl: repl.close(), idle_seconds=3600.0, most=100)
         self._is_own = sandbox is None
 
@@ -85,7 +85,10 @@ class MoonboxSandboxProvider:
         """
         functions = dict(external_functions or {})
         async with self._repl() as repl:
-            self._script_tools.put_into(repl.toolbox, tools or ())
+            made = [_script_tool(_key(tool)) for tool in tools or ()]
+            wanted = {tool.path: tool for tool in made if tool is not None}
+            if list(repl.toolbox) != list(wanted.values()):
+                repl.toolbox.set_namespace(None, wanted.values())
             for name, value in (inputs or {}).items():
                 repl.define(name, value)
             for name in functions:
@@ -180,6 +183,7 @@ _BY_NAME = 'A tool whose name is not a Lua name: call_tool("the-name", {key = va
 
 
 _CALL_TOOL = "call_tool"
+_MOST_TOOLS = 2_000
 _DOCS = {_CALL_TOOL: "call_tool(name, {key = value}): call a tool of the server by its name."}
 _functions: ContextVar[Mapping[str, Callable[..., Any]]] = ContextVar("moonbox_external_functions")
 """The external functions of the execution that is under way: each brings its own."""
@@ -231,40 +235,28 @@ def _medium(block: Any) -> Media | None:
         return None
 
 
-class _ScriptTools:
-    """A server's tools as scripts call them; each is made once for as long as its description stays the same."""
+@lru_cache(maxsize=_MOST_TOOLS)
+def _script_tool(key: str) -> ScriptTool | None:
+    """A server's tool as scripts call it, made once for as long as its description stays the same; None if they cannot
+    have it. It is still there for `call_tool`."""
+    name, description, parameters, returns, annotations = json.loads(key)
+    wrapped = bool(returns and returns.get(WRAPPED))
 
-    def __init__(self) -> None:
-        self._made: dict[str, ScriptTool | None] = {}
-        self._call = _dispatcher(_CALL_TOOL)
+    async def call(arguments: dict[str, Any]) -> Any:
+        result = await _dispatcher(_CALL_TOOL)(name, arguments)
+        return result["result"] if wrapped and isinstance(result, dict) and "result" in result else result
 
-    def put_into(self, toolbox: Toolbox, catalog: Iterable[Tool]) -> None:
-        """Make the toolbox hold exactly these. One that a script cannot have is still there for `call_tool`."""
-        keys = [_key(tool) for tool in catalog]
-        self._made = {key: self._made[key] if key in self._made else self._script_tool(key) for key in keys}
-        wanted = {tool.path: tool for tool in self._made.values() if tool is not None}
-        if list(toolbox) != list(wanted.values()):
-            toolbox.set_namespace(None, wanted.values())
-
-    def _script_tool(self, key: str) -> ScriptTool | None:
-        name, description, parameters, returns, annotations = json.loads(key)
-        wrapped = bool(returns and returns.get(WRAPPED))
-
-        async def call(arguments: dict[str, Any]) -> Any:
-            result = await self._call(name, arguments)
-            return result["result"] if wrapped and isinstance(result, dict) and "result" in result else result
-
-        try:
-            return ScriptTool.from_schema(
-                name=name,
-                description=description or "",
-                parameters=parameters,
-                returns=unwrapped(returns),
-                hints=Hints.from_mcp(annotations),
-                call=call,
-            )
-        except ToolDefinitionError:
-            return None
+    try:
+        return ScriptTool.from_schema(
+            name=name,
+            description=description or "",
+            parameters=parameters,
+            returns=unwrapped(returns),
+            hints=Hints.from_mcp(annotations),
+            call=call,
+        )
+    except ToolDefinitionError:
+        return None
 
 
 def _key(tool: Tool) -> str:

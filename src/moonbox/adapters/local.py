@@ -212,6 +212,7 @@ _END = re.compile(r"</tool_call>|</function>")
 _PARAMETER = re.compile(r"<parameter=([\w.-]+)>\n?(.*?)\n?(?:</parameter>|\Z)", re.DOTALL)
 _MARKS = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>")
 _MARK = re.compile("|".join(map(re.escape, _MARKS)))
+_BEGUN = re.compile("|".join(rf"{re.escape(mark[:size])}\Z" for mark in _MARKS for size in range(1, len(mark))))
 _ANSWER = re.compile(r'\s*\{\s*"answer"\s*:\s*"((?:[^"\\]|\\.)*\\?)', re.DOTALL)
 _UNFINISHED = re.compile(
     r"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?\\(?:u[0-9a-fA-F]{0,3})?\Z|\\u[dD][89abAB][0-9a-fA-F]{2}\Z"
@@ -236,11 +237,7 @@ def text_before_calls(text: str) -> str:
         return ""
     if mark := _MARK.search(text):
         return text[: mark.start()].rstrip()
-    longest = max(map(len, _MARKS)) - 1
-    for size in range(min(longest, len(text)), 0, -1):
-        if any(possible.startswith(text[-size:]) for possible in _MARKS):
-            return text[:-size]
-    return text
+    return _BEGUN.sub("", text)
 
 
 def text_in_json(text: str) -> str:
