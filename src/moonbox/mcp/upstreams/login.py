@@ -13,7 +13,7 @@ import json
 import os
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.client.auth.utils import issuers_match
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from mcp.client.auth.oauth2 import OAuthContext
     from mcp.shared.auth import AuthorizationCodeResult
 
-
-M = TypeVar("M", bound=BaseModel)
 
 _SERVICE = "moonbox-mcp"
 _MAX_BYTES = 100_000
@@ -61,6 +59,15 @@ class Login:
     @property
     def expired(self) -> bool:
         return not self.renews and self.expires_at is not None and self.expires_at <= time.time()
+
+
+class Record(BaseModel):
+    """What a login gave."""
+
+    tokens: OAuthToken | None = None
+    expires_at: float | None = None
+    client: OAuthClientInformationFull | None = None
+    metadata: OAuthMetadata | None = None
 
 
 class LoginStore:
@@ -108,18 +115,18 @@ class LoginStore:
         self._records.remove(name)
         return existed
 
+    def record(self, settings: ServerSettings) -> Record:
+        """The record of a server; empty if there is none that can be used."""
+        with contextlib.suppress(ValidationError):
+            return Record.model_validate(self.read(settings))
+        return Record()
+
     def login(self, settings: ServerSettings) -> Login | None:
         """The login at a server, for people; None if there is none."""
-        data = self.read(settings)
-        tokens = data.get("tokens")
-        if not isinstance(tokens, dict) or not tokens.get("access_token"):
+        record = self.record(settings)
+        if record.tokens is None or not record.tokens.access_token:
             return None
-        expires_at = data.get("expires_at")
-        return Login(
-            float(expires_at) if isinstance(expires_at, int | float) else None,
-            bool(tokens.get("refresh_token")),
-            str(tokens.get("scope") or ""),
-        )
+        return Login(record.expires_at, bool(record.tokens.refresh_token), record.tokens.scope or "")
 
 
 def _find_keyring() -> Any:
@@ -150,31 +157,27 @@ class _Storage:
 
     def restore(self, context: OAuthContext) -> None:
         """Give a new provider what the last one found: where tokens are renewed, and when they end."""
-        self.context = context
-        data = self._kept()
-        if isinstance(data.get("expires_at"), int | float):
-            context.token_expiry_time = float(data["expires_at"])
-        context.oauth_metadata = _validated(OAuthMetadata, data.get("metadata"))
+        self.context, kept = context, self._kept()
+        context.token_expiry_time, context.oauth_metadata = kept.expires_at, kept.metadata
 
-    def _kept(self) -> dict[str, Any]:
+    def _kept(self) -> Record:
         """The record; nothing of it if it is the login at another issuer than the configured one."""
-        data, oauth = self._store.read(self._settings), self._settings.oauth
-        metadata = _validated(OAuthMetadata, data.get("metadata"))
-        if metadata is None or oauth is None or oauth.issuer is None:
-            return data
-        return data if issuers_match(str(metadata.issuer), oauth.issuer) else {}
+        record, oauth = self._store.record(self._settings), self._settings.oauth
+        if record.metadata is None or oauth is None or oauth.issuer is None:
+            return record
+        return record if issuers_match(str(record.metadata.issuer), oauth.issuer) else Record()
+
+    def _keep(self, **changes: Any) -> None:
+        record = self._store.record(self._settings).model_copy(update=changes)
+        self._store.write(self._settings, record.model_dump(mode="json", exclude_none=True))
 
     async def get_tokens(self) -> OAuthToken | None:
-        return _validated(OAuthToken, self._kept().get("tokens"))
+        return self._kept().tokens
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        data = self._store.read(self._settings)
-        data["tokens"] = tokens.model_dump(mode="json", exclude_none=True)
-        data["expires_at"] = None if tokens.expires_in is None else time.time() + tokens.expires_in
+        expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
         metadata = None if self.context is None else self.context.oauth_metadata
-        if metadata is not None:
-            data["metadata"] = metadata.model_dump(mode="json", exclude_none=True)
-        self._store.write(self._settings, data)
+        self._keep(tokens=tokens, expires_at=expires_at, **({"metadata": metadata} if metadata is not None else {}))
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         oauth = self._settings.oauth
@@ -188,19 +191,11 @@ class _Storage:
             )
         if not self._registered:
             return None  # a new login registers anew: it returns to another address
-        return _validated(OAuthClientInformationFull, self._kept().get("client"))
+        return self._kept().client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        data = self._store.read(self._settings)
-        data["client"] = client_info.model_dump(mode="json", exclude_none=True)
-        self._store.write(self._settings, data)
+        self._keep(client=client_info)
         self._registered = True
-
-
-def _validated(kind: type[M], data: Any) -> M | None:
-    with contextlib.suppress(ValidationError):
-        return kind.model_validate(data)
-    return None
 
 
 @dataclass(frozen=True, slots=True)
