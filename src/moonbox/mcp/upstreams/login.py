@@ -61,7 +61,7 @@ class Login:
         return not self.renews and self.expires_at is not None and self.expires_at <= time.time()
 
 
-class Record(BaseModel):
+class LoginRecord(BaseModel):
     """What a login gave."""
 
     tokens: OAuthToken | None = None
@@ -115,11 +115,11 @@ class LoginStore:
         self._records.remove(name)
         return existed
 
-    def record(self, settings: ServerSettings) -> Record:
+    def record(self, settings: ServerSettings) -> LoginRecord:
         """The record of a server; empty if there is none that can be used."""
         with contextlib.suppress(ValidationError):
-            return Record.model_validate(self.read(settings))
-        return Record()
+            return LoginRecord.model_validate(self.read(settings))
+        return LoginRecord()
 
     def login(self, settings: ServerSettings) -> Login | None:
         """The login at a server, for people; None if there is none."""
@@ -160,12 +160,12 @@ class _Storage:
         self.context, kept = context, self._kept()
         context.token_expiry_time, context.oauth_metadata = kept.expires_at, kept.metadata
 
-    def _kept(self) -> Record:
+    def _kept(self) -> LoginRecord:
         """The record; nothing of it if it is the login at another issuer than the configured one."""
         record, oauth = self._store.record(self._settings), self._settings.oauth
         if record.metadata is None or oauth is None or oauth.issuer is None:
             return record
-        return record if issuers_match(str(record.metadata.issuer), oauth.issuer) else Record()
+        return record if issuers_match(str(record.metadata.issuer), oauth.issuer) else LoginRecord()
 
     def _keep(self, **changes: Any) -> None:
         record = self._store.record(self._settings).model_copy(update=changes)
