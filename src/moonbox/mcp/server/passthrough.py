@@ -14,6 +14,7 @@ from mcp import MCPError
 
 from moonbox.audit.query import RunSummary
 from moonbox.audit.sinks import MemorySink, Trail
+from moonbox.closing import during
 from moonbox.errors import AuditError, ToolError, UsageError
 from moonbox.mcp.caller import CALLER
 from moonbox.mcp.server.call import OpenCall
@@ -114,17 +115,15 @@ class Passthrough:
     async def _ask(self, context: Request, work: Callable[[], Awaitable[T]], data: Any = None) -> T:
         """Do it as the call of this client: what the server asks or logs in the course of it goes to the client."""
         await self._wait()
-        before = CALLER.set(OpenCall(McpClient.of(context), self._settings, script=False))
         try:
-            return await work()
+            with during(CALLER, OpenCall(McpClient.of(context), self._settings, script=False)):
+                return await work()
         except ToolError as problem:
             cause = problem.__cause__
             if isinstance(cause, MCPError):  # as the server refused it
                 raise cause from None
             code = types.INVALID_PARAMS if problem.code.startswith("unknown_") else types.INTERNAL_ERROR
             raise MCPError(code, problem.message, data) from None
-        finally:
-            CALLER.reset(before)
 
     # Subscriptions
 
