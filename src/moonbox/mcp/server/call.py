@@ -162,7 +162,7 @@ class OpenCall:
         finally:
             if self._client is client:  # else another request waits since then
                 self.attached.clear()
-                self.reported.detach()
+                self.reported.attach(None)
 
     async def _wait_for_news(self, deadline: float | None) -> bool:
         """False when the time is over; while a person is asked, it does not end."""
@@ -294,11 +294,8 @@ class OpenCall:
     def waiting(self, ahead: int) -> None:
         """Tell the client that its call waits for its turn."""
         if self.wants_progress:
-            self._relay.put(
-                lambda: self._client.channel.report_progress(
-                    0, None, f"waiting: {counted(ahead, 'other call')} of this client come first"
-                )
-            )
+            text = f"waiting: {counted(ahead, 'other call')} of this client come first"
+            self._relay.put(lambda: self._client.channel.report_progress(0, None, text))
 
     def log(self, params: types.LoggingMessageNotificationParams) -> None:
         if self.attached.is_set() and self._client.wants_log(params.level):

@@ -143,11 +143,7 @@ class ChangeNotifier:
     async def run(self) -> None:
         """Notify until this is cancelled."""
         loop = asyncio.get_running_loop()
-
-        def wake(_: Toolbox) -> None:  # called in whichever thread changed the toolbox
-            soon(loop, self._changed.set)
-
-        unsubscribe = self._toolbox.subscribe(wake)
+        unsubscribe = self._toolbox.subscribe(lambda _: soon(loop, self._changed.set))  # in whichever thread changed it
         before = self._shown()
         try:
             while True:
@@ -261,14 +257,11 @@ class CallProgress:
         calls = f"{counted(self.begun, 'call')} made"
         return calls if self.own is None else f"{progress_words(self.own)} ({calls})"
 
-    def attach(self, client: McpClient) -> None:
-        """Another request waits, with a token of its own."""
+    def attach(self, client: McpClient | None) -> None:
+        """Another request waits, with a token of its own; or none does."""
         self._client, self._sent = client, 0.0
         if self.own is not None:
             self._put(self.own)
-
-    def detach(self) -> None:
-        self._client = None
 
     def count(self, entry: CallEntry) -> None:
         if entry.open:
