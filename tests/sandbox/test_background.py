@@ -99,6 +99,16 @@ def test_a_fork_goes_its_own_way(tmp_path: Path) -> None:
         repl.fork()
 
 
+def test_a_repl_that_was_deleted_is_not_forked(tmp_path: Path) -> None:
+    with Sandbox(journal=tmp_path / "journal.db") as box, box.repl() as repl:
+        repl.run("x = 1").unwrap()
+        assert repl.sleep()
+        box.journal.delete([repl.id])
+        with pytest.raises(UsageError, match=f"has no Repl '{repl.id}'"):
+            repl.fork()
+        assert box.journal.repls() == ()
+
+
 def test_a_fork_is_made_as_its_repl_was(tmp_path: Path) -> None:
     @tool
     def other() -> int:

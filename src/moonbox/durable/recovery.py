@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, closing
 from itertools import takewhile
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from moonbox.runs.environment import Additions
     from moonbox.runs.settings import Settings
     from moonbox.tools.toolbox import Toolbox
-
-_ALL = 1 << 62
 
 
 class LiveRepl(Protocol):
@@ -78,7 +75,7 @@ class Recoveries(Generic[R]):
 
     def fork(self, repl_id: str, upto: int, make: Callable[[str], R]) -> R:
         """A new Repl whose journal begins with the first events of another."""
-        held = self.copy(repl_id, upto)
+        held = self.journal.copy(repl_id, upto)
         try:
             with closing(Recovery(self, repl_id, make, held)) as recovery:
                 return recovery.restore(abandon=True)
@@ -141,7 +138,7 @@ class Recoveries(Generic[R]):
         """The same. Where the run has ended and its Repl is in use, of a copy of it."""
         known = self.journal.known(run_id)
         if known.has_ended and known.in_use:
-            return Recovery(self, known.repl, make, self.copy(known.repl), passing=True)
+            return Recovery(self, known.repl, make, self.journal.copy(known.repl), passing=True)
         return self._recovery_of(run_id, make)
 
     def check_language(self, repl_id: str, environment: Environment | None) -> None:
@@ -151,12 +148,6 @@ class Recoveries(Generic[R]):
                 f"the Repl {repl_id!r} runs {environment.language}; "
                 f"restore it with Sandbox(language={environment.language!r})"
             )
-
-    def copy(self, repl_id: str, upto: int = _ALL) -> Held:
-        """A new Repl that begins with the first events of another."""
-        held = self.journal.create(secrets.token_hex(6), self.settings.language.name, {}, parent=repl_id)
-        self.journal.copy(held, repl_id, upto)
-        return held
 
 
 class Continuation(Generic[R]):

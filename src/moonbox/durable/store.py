@@ -38,6 +38,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between two attempts to reac
 _PRUNE_SECONDS = 3600.0
 _LONGEST_REASON = 1_000
 _ALL_RUNS = JournalFilter()
+_ALL = 1 << 62
 
 
 class KnownRepl(Struct, frozen=True, kw_only=True):
@@ -104,10 +105,10 @@ class Journal:
 
     # Leases
 
-    def create(self, repl: str, language: str, labels: Mapping[str, str], parent: str = "") -> Held:
+    def create(self, repl: str, language: str, labels: Mapping[str, str]) -> Held:
         """Enter a new Repl, held by this process. Where Ctrl-C came after that was written, it is done again."""
         now = self.backend.now()
-        row = (repl, now, language, json.dumps(dict(labels)), parent, 1, self._holder, now + LEASE_SECONDS)
+        row = (repl, now, language, json.dumps(dict(labels)), "", 1, self._holder, now + LEASE_SECONDS)
         again = "ON CONFLICT (id) DO UPDATE SET expires = excluded.expires WHERE repls.holder = excluded.holder"
         again += " AND NOT EXISTS (SELECT 1 FROM events WHERE repl = repls.id)"
         self._held.add(repl)
@@ -125,7 +126,7 @@ class Journal:
                 lock = self.backend.for_update
                 found = db.rows(f"SELECT fence, holder, expires FROM repls WHERE id = ?{lock}", (repl,))
                 if not found:
-                    raise UsageError(f"the {self.name} has no Repl {repl!r}; `moonbox repls` lists those that it has")
+                    raise self._unknown(repl)
                 fence, holder, expires = found[0]
                 if is_held(holder, expires, now):
                     raise InUse(f"the Repl {repl!r} is in use by {in_words(holder)}; close it there first")
@@ -257,14 +258,22 @@ class Journal:
                 place += bool(kept)
         return len(dropped)
 
-    def copy(self, held: Held, source: str, upto: int) -> None:
-        """Begin a new Repl's journal with the first events of another, and with its labels."""
-        labels = "SELECT labels FROM repls WHERE id = ?"
-        self.backend.change(f"UPDATE repls SET labels = coalesce(({labels}), labels) WHERE id = ?", (source, held.repl))
-        self.backend.change(
-            "INSERT INTO events SELECT ?, seq, run, '', at, checksum, data FROM events WHERE repl = ? AND seq < ?",
-            (held.repl, source, upto),
-        )
+    def copy(self, source: str, upto: int = _ALL) -> Held:
+        """A new Repl, held by this process, that begins with the first events of another, and with its labels."""
+        now, held = self.backend.now(), Held(repl=secrets.token_hex(6), fence=1)
+        row = (held.repl, now, self._holder, now + LEASE_SECONDS, source)
+        same = f"SELECT ?, ?, language, labels, id, 1, ?, ? FROM repls WHERE id = ?{self.backend.for_share}"
+        events = "SELECT ?, seq, run, '', at, checksum, data FROM events WHERE repl = ? AND seq < ?"
+        with self.backend.writing() as db:
+            if not db.change(f"INSERT INTO repls {same}", row):
+                raise self._unknown(source)
+            db.change(f"INSERT INTO events {events}", (held.repl, source, upto))
+        self._held.add(held.repl)
+        self._renew_leases()
+        return held
+
+    def _unknown(self, repl: str) -> UsageError:
+        return UsageError(f"the {self.name} has no Repl {repl!r}; `moonbox repls` lists those that it has")
 
     # Sleeping runs
 

@@ -262,7 +262,7 @@ class Walks(Generic[R]):
     def _forked(self, moment: Moment) -> Iterator[tuple[Held, str]]:
         """A new Repl of the journal, in which the run has just been cut off at that moment; and the run's new id."""
         journal, run_id, place = self._recoveries.journal, secrets.token_hex(8), len(moment.before)
-        held = self._recoveries.copy(moment.repl_id, place)
+        held = journal.copy(moment.repl_id, place)
         try:
             records = [replace(each, run=run_id) if isinstance(each, Begin) else each for each in moment.records]
             journal.append(held, place, run_id, records)
