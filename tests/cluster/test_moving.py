@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from moonbox.durable.records import Record
+    from moonbox.runs.events import Record
     from moonbox.sandbox.repl import Repl
 
 LOOP = """

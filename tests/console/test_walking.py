@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from moonbox import Sandbox
 from moonbox.audit.sinks import MemorySink
-from moonbox.durable.records import Begin, CallsAsked
+from moonbox.runs.events import Begin, CallsAsked
 
 from .conftest import visiting
 from .serving import TOOLS, running_console

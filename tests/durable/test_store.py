@@ -21,9 +21,9 @@ from moonbox.audit.sqlite import SqliteSink
 from moonbox.durable import leases, store
 from moonbox.durable.backends import SqliteBackend
 from moonbox.durable.questions import Questions
-from moonbox.durable.records import Begin, CallsAsked, End
 from moonbox.durable.store import Journal, open_journal
 from moonbox.errors import JournalError, UsageError
+from moonbox.runs.events import Begin, CallsAsked, End
 from tests.postgres import postgres  # noqa: F401 - a fixture
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ import pytest
 from moonbox import Sandbox, ToolError, tool
 from moonbox.durable.index import JournalFilter
 from moonbox.durable.leases import InUse
-from moonbox.durable.records import Begin
 from moonbox.durable.store import open_journal
 from moonbox.durable.undoing import Undoing
 from moonbox.errors import ToolDefinitionError, UsageError
+from moonbox.runs.events import Begin
 from tests.durable.crashing import new_database
 from tests.postgres import postgres  # noqa: F401 - a fixture
 from tests.waiting import wait_until

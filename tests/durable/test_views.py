@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from moonbox import Answer, Diverged, Sandbox, tool
 from moonbox.durable import views
-from moonbox.durable.records import Begin, CallsAsked
 from moonbox.errors import UsageError, WorkerError
+from moonbox.runs.events import Begin, CallsAsked
 from moonbox.runs.held_worker import read_inspected
 from tests.runs import error_of
 

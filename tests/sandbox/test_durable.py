@@ -15,9 +15,9 @@ import pytest
 from moonbox import Context, Diverged, InDoubt, Limits, Media, Sandbox, Toolbox, tool
 from moonbox.durable import journaling
 from moonbox.durable.backends import SqliteBackend
-from moonbox.durable.records import Answers, Begin, CallsAsked, End, Environment, Medium, encode
 from moonbox.durable.store import Journal, open_journal
 from moonbox.errors import ClosedError, JournalError, UsageError, WorkerError
+from moonbox.runs.events import Answers, Begin, CallsAsked, End, Environment, Medium, encode
 from tests.runs import error_of
 from tests.waiting import wait_until
 

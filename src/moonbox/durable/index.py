@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from moonbox.durable.leases import is_held
-from moonbox.durable.records import Begin, CallsAsked, End, Patched, Record
 from moonbox.errors import UsageError
+from moonbox.runs.events import Begin, CallsAsked, End, Patched, Record
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from msgspec import json, msgpack
 from moonbox._version import __version__
 from moonbox.durable.index import tools_of
 from moonbox.durable.recorded import RecordedRun, read_runs, refuse_interrupted
-from moonbox.durable.records import (
+from moonbox.errors import Diverged, JournalError
+from moonbox.runs.events import (
     Answers,
     Approved,
     Begin,
@@ -28,7 +29,6 @@ from moonbox.durable.records import (
     Reset,
     Slept,
 )
-from moonbox.errors import Diverged, JournalError
 from moonbox.tools.tool import Tool, fingerprint
 
 if TYPE_CHECKING:

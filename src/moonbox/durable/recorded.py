@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moonbox.audit.records import CallError
-from moonbox.durable.records import (
+from moonbox.errors import InDoubt, ToolError, UsageError
+from moonbox.runs.call_entry import call_error, call_key, tool_error
+from moonbox.runs.decisions import Allowance, Answer
+from moonbox.runs.events import (
     Answers,
     Approved,
     Begin,
@@ -24,9 +26,6 @@ from moonbox.durable.records import (
     Reset,
     Slept,
 )
-from moonbox.errors import InDoubt, ToolError, UsageError
-from moonbox.runs.call_entry import call_key, tool_error
-from moonbox.runs.decisions import Allowance, Answer
 from moonbox.tools.results import error_value
 from moonbox.values import pack
 
@@ -260,14 +259,13 @@ def decided_reply(call: PendingCall, answer: Any) -> RecordedReply:
     if result is None:
         raise UsageError(f"call {call.call} ({call.tool}) needs a value or an error for an answer, not {answer!r}")
     status, packed, error = result
-    known = None if error is None else CallError(error.code, error.message, error.retryable, error.data, error.detail)
     data = packed.data if packed is not None else pack(error_value(error, call.tool)).data if error else b""
     return RecordedReply(
         call=call.call,
         ok=error is None,
         data=data,
         status=status,
-        error=known,
+        error=call_error(error),
         tool=call.tool,
         arguments=call.arguments,
     )

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from moonbox.durable.index import KnownRun, select
 from moonbox.durable.leases import LEASE_SECONDS
 from moonbox.durable.recorded import RecordedRun, read_runs
-from moonbox.durable.records import Environment, Record
 from moonbox.durable.undoing import LABEL
 from moonbox.durable.watch import Asleep
 from moonbox.errors import ClosedError, JournalError, MoonboxError
+from moonbox.runs.events import Environment, Record
 from moonbox.tools.naming import safe_alias
 from moonbox.wording import counted
 

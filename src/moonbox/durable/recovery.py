@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from moonbox.durable.journaling import ReplJournal
 from moonbox.durable.recorded import InterruptedRun, RecordedRun, decide, decided_reply, read_runs, refuse_interrupted
-from moonbox.durable.records import Begin, End, Environment, Patched, Record, Reset
 from moonbox.errors import UsageError
+from moonbox.runs.events import Begin, End, Environment, Patched, Record, Reset
 from moonbox.runs.runner import not_a_script
 from moonbox.threads import unbroken
 from moonbox.wording import counted

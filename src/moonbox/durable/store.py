@@ -18,9 +18,9 @@ from msgspec import Struct
 from moonbox.durable.backends import Backend, PostgresBackend, SqliteBackend, Transaction
 from moonbox.durable.index import IS_OPEN, JournalFilter, KnownRun, enter, enter_tools, find, find_one, forget
 from moonbox.durable.leases import LEASE_SECONDS, Held, InUse, in_words, is_held, this_process
-from moonbox.durable.records import Begin, End, Environment, Patched, Record, Reset, decode, encode
 from moonbox.durable.watch import Watch
 from moonbox.errors import ClosedError, JournalError, UsageError
+from moonbox.runs.events import Begin, End, Environment, Patched, Record, Reset, decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

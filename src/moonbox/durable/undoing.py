@@ -15,9 +15,9 @@ from moonbox.tools.tool import Tool
 
 if TYPE_CHECKING:
     from moonbox.audit.records import Run
-    from moonbox.durable.records import RecordedReply
     from moonbox.durable.store import Journal
     from moonbox.limits import Limits
+    from moonbox.runs.events import RecordedReply
     from moonbox.tools.toolbox import Toolbox
 
 LABEL = "undoes"

@@ -11,7 +11,7 @@ from collections import Counter
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from msgspec import msgpack
 from msgspec.structs import asdict, replace
@@ -19,22 +19,20 @@ from msgspec.structs import asdict, replace
 from moonbox.durable.journaling import ReplJournal
 from moonbox.durable.leases import Held
 from moonbox.durable.recorded import result_of
-from moonbox.durable.records import Answers, Begin, CallsAsked, End, Record, RecordedReply
 from moonbox.durable.recovery import LiveRepl, Recoveries, find_recorded
 from moonbox.errors import Diverged, ToolError, UsageError
-from moonbox.runs.call_entry import tool_error
 from moonbox.runs.decisions import Answer
+from moonbox.runs.events import Answers, Begin, CallsAsked, End, Record, RecordedReply
 from moonbox.runs.held_worker import SeenFrame, inspect
 from moonbox.runs.runner import not_a_script
 from moonbox.threads import unbroken
-from moonbox.values import Packed
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
-    from moonbox.audit.records import Call, CallStatus, Run
+    from moonbox.audit.records import Call, Run
     from moonbox.durable.recorded import Decisions
     from moonbox.runs.call_entry import CallEntry, CallResult
     from moonbox.runs.execution import Execution
@@ -154,7 +152,7 @@ class Moment:
             )
         given = {at: answer if isinstance(answer, Answer) else Answer.value(answer) for at, answer in answers.items()}
         return {
-            call.number: result_of(given[at]) if at in given else None if call.reply is None else _result(call.reply)
+            call.number: result_of(given[at]) if at in given else None if call.reply is None else call.reply.result
             for at, call in self.waiting.items()
         }
 
@@ -308,7 +306,7 @@ class Walks(Generic[R]):
         for at, call in moment.waiting.items():
             if call.reply is not None:
                 entries[at - 1].recall(call.reply)
-                results[at] = _result(call.reply)
+                results[at] = call.reply.result
         head = record.head()
         return RunView(
             run_id=moment.run_id,
@@ -391,7 +389,7 @@ def _give(execution: Execution, replies: Mapping[CallEntry, RecordedReply | None
     for entry, reply in replies.items():
         if reply is not None:
             entry.recall(reply)
-            execution.answer(entry, *_result(reply))
+            execution.answer(entry, *reply.result)
         else:
             message = f"the record has no answer to this call of {entry.tool}"
             execution.answer(entry, "error", None, ToolError(message, code="not_recorded", tool=entry.tool))
@@ -424,9 +422,3 @@ def _answers(records: Iterable[Record]) -> Known:
 
 def _key(target: str, arguments: list[Any]) -> bytes:
     return msgpack.encode([target, arguments], order="deterministic")
-
-
-def _result(reply: RecordedReply) -> CallResult:
-    if reply.error is None:
-        return cast("CallStatus", reply.status), Packed(reply.data), None
-    return cast("CallStatus", reply.status), None, tool_error(reply.error)

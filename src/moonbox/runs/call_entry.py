@@ -16,7 +16,7 @@ from moonbox.errors import Denied, ToolError
 if TYPE_CHECKING:
     from moonbox.audit.telemetry import CallSpan
     from moonbox.runs.decisions import Allowance, Answer, Decision, ToolCall
-    from moonbox.runs.recording import RecordedAnswer
+    from moonbox.runs.events import RecordedReply
     from moonbox.runs.slots import Slots
     from moonbox.values import Packed
 
@@ -118,7 +118,7 @@ class CallEntry(Struct, eq=False):
         """What the tool returned, as a plain value; None before that and where the call failed."""
         return None if self.packed is None else self.packed.value
 
-    def recall(self, reply: RecordedAnswer) -> None:
+    def recall(self, reply: RecordedReply) -> None:
         """It happens again as it is recorded."""
         self.tool, self.arguments, self.approval = reply.tool, reply.arguments, reply.approval
         self.started, self.began, self.ended = reply.started, self.received, self.received + reply.duration
@@ -153,13 +153,13 @@ class CallEntry(Struct, eq=False):
             self.ended = monotonic()
         self.status, self.packed = status, packed
         if error is not None:
-            self.error = _call_error(error)
+            self.error = call_error(error)
 
     def to_call(self, result: CallResult | None = None) -> Call:
         """The record as it is now, or as it will be with this result."""
         status, packed, error = (self.status, self.packed, self.error)
         if result is not None:
-            status, packed, error = (*result[:2], _call_error(result[2]))
+            status, packed, error = (*result[:2], call_error(result[2]))
         ended = monotonic() if self.ended is None else self.ended
         began = ended if self.began is None else self.began
         return Call(
@@ -186,7 +186,8 @@ class CallEntry(Struct, eq=False):
         )
 
 
-def _call_error(error: ToolError | None) -> CallError | None:
+def call_error(error: ToolError | None) -> CallError | None:
+    """What the record of a call says of its error."""
     return None if error is None else CallError(error.code, error.message, error.retryable, error.data, error.detail)
 
 

@@ -18,7 +18,7 @@ from msgspec import Raw, Struct, msgpack
 
 from moonbox.audit.records import CallStatus, Observation
 from moonbox.errors import ArgumentError, ToolError
-from moonbox.runs.call_entry import CallEntry, tool_error
+from moonbox.runs.call_entry import CallEntry
 from moonbox.runs.docs import DISCOVERY_BUDGET
 from moonbox.runs.environment import SHOW, SLEEP, SLEEP_UNTIL
 from moonbox.tools.results import error_value
@@ -27,8 +27,9 @@ from moonbox.worker import protocol
 
 if TYPE_CHECKING:
     from moonbox.audit.telemetry import RunSpan, Telemetry
+    from moonbox.runs.events import RecordedReply
     from moonbox.runs.record import RunRecord
-    from moonbox.runs.recording import RecordedAnswer, RunRecorder
+    from moonbox.runs.recording import RunRecorder
 
 _REMEMBERED_FAILURES = 32
 _TOO_MUCH_DISCOVERY = "this run has asked docs too often; keep the answers in variables, or go on in the next run"
@@ -236,7 +237,7 @@ class CallLedger:
                     self.answer(entry, *result)
         return b"".join(frames)
 
-    def _repeat(self, reply: RecordedAnswer) -> None:
+    def _repeat(self, reply: RecordedReply) -> None:
         entry = self.open.get(reply.call)
         if entry is None:
             packed = Packed(reply.data)
@@ -250,11 +251,7 @@ class CallLedger:
             self.replies.append((reply.call, reply.ok, packed))
             return
         entry.recall(reply)
-        failed = reply.error
-        if failed is None:
-            self.answer(entry, reply.status, Packed(reply.data), None)
-        else:
-            self.answer(entry, reply.status, None, tool_error(failed))
+        self.answer(entry, *reply.result)
 
     def end_spans(self, state: str = "") -> None:
         """End the telemetry of calls that have none ended yet; `state` says why they go on elsewhere."""

@@ -1,14 +1,20 @@
-"""What a journal holds of a Repl: its runs, their calls and answers, and their ends, in the order of events."""
+"""Events: what a journal holds of a Repl. Its runs, their calls and answers, and their ends, in their order."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct, msgpack
 
 from moonbox.audit.records import CallError  # noqa: TC001 - the decoder needs it
+from moonbox.runs.call_entry import tool_error
 from moonbox.runs.decisions import Allowance  # noqa: TC001 - as above
 from moonbox.runs.record import ScriptApproval  # noqa: TC001 - as above
+from moonbox.values import Packed
+
+if TYPE_CHECKING:
+    from moonbox.audit.records import CallStatus
+    from moonbox.runs.call_entry import CallResult
 
 
 class Environment(Struct, tag="environment", frozen=True, kw_only=True):
@@ -67,6 +73,12 @@ class RecordedReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     approval: str | None = None
     started: float = 0.0
     duration: float = 0.0
+
+    @property
+    def result(self) -> CallResult:
+        """The result of the call."""
+        status = cast("CallStatus", self.status)
+        return (status, Packed(self.data), None) if self.error is None else (status, None, tool_error(self.error))
 
 
 class Answers(Struct, tag="answers", frozen=True, kw_only=True):
