@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -16,6 +16,8 @@ from moonbox.threads import unbroken
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from moonbox.audit.records import Run
     from moonbox.durable.history import ReplHistory
     from moonbox.durable.leases import Held
@@ -43,6 +45,8 @@ class LiveRepl(Protocol):
 
 
 R = TypeVar("R", bound=LiveRepl)
+Found = tuple[R, RecordedRun, "Decisions"]
+"""A Repl as a run found it, the run, and what its calls without an answer get."""
 
 
 class Recoveries(Generic[R]):
@@ -101,16 +105,19 @@ class Recoveries(Generic[R]):
                 )
         return tuple(found)
 
-    def resuming(self, run_id: str, in_flight: Any, make: Callable[[str], R]) -> Continuation[R]:
+    @contextmanager
+    def resuming(self, run_id: str, in_flight: Any, make: Callable[[str], R]) -> Iterator[Found[R]]:
         """A run that a crash cut off; where it has ended, its record again."""
-        return Continuation(lambda: self._look_at(run_id, make), lambda found: found.find(run_id, in_flight))
+        with closing(self._look_at(run_id, make)) as recovery:
+            yield recovery.find(run_id, in_flight)
 
-    def going_on(self, held: Held, run_id: str, given: Decisions, make: Callable[[str], R]) -> Continuation[R]:
+    @contextmanager
+    def going_on(self, held: Held, run_id: str, given: Decisions, make: Callable[[str], R]) -> Iterator[Found[R]]:
         """A run of a Repl that this process holds, with these answers to calls that have none."""
-        return Continuation(
-            lambda: Recovery(self, held.repl, make, held), lambda found: found.find(run_id, "retry", given)
-        )
+        with closing(Recovery(self, held.repl, make, held)) as recovery:
+            yield recovery.find(run_id, "retry", given)
 
+    @contextmanager
     def patching(
         self,
         run_id: str,
@@ -119,14 +126,32 @@ class Recoveries(Generic[R]):
         make: Callable[[str], R],
         answer: Mapping[int, Any] | None,
         skip: Collection[int],
-    ) -> Continuation[R]:
+    ) -> Iterator[Found[R]]:
         """A run with a corrected script; `answer` and `skip` have the numbers of calls in the Run."""
         if not isinstance(source, str):
             raise not_a_script(source)
-        return Continuation(
-            lambda: self._recovery_of(run_id, make),
-            lambda found: found.patched(run_id, source, in_flight, answer or {}, skip),
-        )
+        with closing(self._recovery_of(run_id, make)) as recovery:
+            yield recovery.patched(run_id, source, in_flight, answer or {}, skip)
+
+    @staticmethod
+    def run(found: AbstractContextManager[Found[R]]) -> Run:
+        """Go on with a run that one of these has found."""
+        with found as (repl, recorded, decisions):
+            return repl.history.resume(recorded, decisions)
+
+    @staticmethod
+    async def arun(found: AbstractContextManager[Found[R]], *, leaves: bool = False) -> Run:
+        """The same, awaited. With `leaves`, it raises Asleep where the run begins to wait."""
+        opened = ExitStack()
+        try:
+            repl, recorded, decisions = await unbroken(opened.enter_context, found)
+            repl.history.leaves = leaves
+            run: Run = await repl.history.aresume(recorded, decisions)
+        except BaseException as problem:
+            await unbroken(opened.__exit__, type(problem), problem, problem.__traceback__)
+            raise
+        await unbroken(opened.close)
+        return run
 
     def _recovery_of(self, run_id: str, make: Callable[[str], R]) -> Recovery[R]:
         """Of the Repl of a run, which an idle Repl of this Sandbox gives up until its own next run."""
@@ -148,32 +173,6 @@ class Recoveries(Generic[R]):
                 f"the Repl {repl_id!r} runs {environment.language}; "
                 f"restore it with Sandbox(language={environment.language!r})"
             )
-
-
-class Continuation(Generic[R]):
-    """A recorded run that goes on when it is driven."""
-
-    def __init__(
-        self, open: Callable[[], Recovery[R]], find: Callable[[Recovery[R]], tuple[R, RecordedRun, Decisions]]
-    ) -> None:
-        self._open = open
-        self._find = find
-
-    def run(self) -> Run:
-        with closing(self._open()) as recovery:
-            repl, recorded, decisions = self._find(recovery)
-            return repl.history.resume(recorded, decisions)
-
-    async def arun(self, *, leaves: bool = False) -> Run:
-        """The same, awaited. With `leaves`, it raises Asleep where the run begins to wait."""
-        opened = ExitStack()
-        try:
-            repl, recorded, decisions = await unbroken(lambda: self._find(opened.enter_context(closing(self._open()))))
-            repl.history.leaves = leaves
-            run: Run = await repl.history.aresume(recorded, decisions)
-            return run
-        finally:
-            await unbroken(opened.close)
 
 
 class Recovery(Generic[R]):
@@ -222,7 +221,7 @@ class Recovery(Generic[R]):
         self._keeps = True
         return repl
 
-    def find(self, run_id: str, in_flight: Any, given: Decisions | None = None) -> tuple[R, RecordedRun, Decisions]:
+    def find(self, run_id: str, in_flight: Any, given: Decisions | None = None) -> Found[R]:
         """The Repl as the run found it, the run, and what its calls without an answer get, besides what is given."""
         place = self._place(run_id)
         recorded = self._runs[place]
@@ -238,7 +237,7 @@ class Recovery(Generic[R]):
 
     def patched(
         self, run_id: str, source: str, in_flight: Any, answer: Mapping[int, Any], skip: Collection[int]
-    ) -> tuple[R, RecordedRun, Decisions]:
+    ) -> Found[R]:
         """The same as `find`, with the corrected script in place of the recorded one."""
         place = self._place(run_id)
         recorded = self._runs[place]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -19,7 +19,7 @@ from msgspec.structs import asdict, replace
 from moonbox.durable.journaling import ReplJournal
 from moonbox.durable.leases import Held
 from moonbox.durable.recorded import result_of
-from moonbox.durable.recovery import LiveRepl, Recoveries, find_recorded
+from moonbox.durable.recovery import Found, LiveRepl, Recoveries, find_recorded
 from moonbox.errors import Diverged, ToolError, UsageError
 from moonbox.runs.decisions import Answer
 from moonbox.runs.events import Answers, Begin, CallsAsked, End, Record, RecordedReply
@@ -95,14 +95,18 @@ class RunView:
         calls get the recorded answers of calls with the same arguments, and the first call without one gives a view.
         """
         decisions = self._moment.decisions(answers or {})
-        return self._walks.go_on_dry(self._moment, decisions) if dry else self._walks.go_on(self._moment, decisions)
+        walks = self._walks
+        if dry:
+            return walks.go_on_dry(self._moment, decisions)
+        return walks.recoveries.run(walks.going_on(self._moment, decisions))
 
     async def afork(self, answers: Mapping[int, Any] | None = None, *, dry: bool = False) -> Run | RunView:
         """The same, awaited."""
         if dry:
             view: Run | RunView = await unbroken(lambda: self.fork(answers, dry=True))
             return view
-        return await self._walks.ago_on(self._moment, self._moment.decisions(answers or {}))
+        going_on = self._walks.going_on(self._moment, self._moment.decisions(answers or {}))
+        return await self._walks.recoveries.arun(going_on)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON data."""
@@ -193,7 +197,7 @@ class Walks(Generic[R]):
     """Walks through the recorded runs of a journal. `look` makes a Repl whose runs are kept nowhere, `make` another."""
 
     def __init__(self, recoveries: Recoveries[R], look: Callable[[str], R], make: Callable[[str], R]) -> None:
-        self._recoveries = recoveries
+        self.recoveries = recoveries
         self._look = look
         self._make = make
 
@@ -231,7 +235,7 @@ class Walks(Generic[R]):
         """
         if not isinstance(source, str):
             raise not_a_script(source)
-        repl_id, before, recorded = find_recorded(self._recoveries.journal, run_id)
+        repl_id, before, recorded = find_recorded(self.recoveries.journal, run_id)
         later, new = _answers([*recorded.calls, *recorded.answers]), Counter[str]()
         begin: Record = replace(recorded.begin, source=source)
         moment = Moment(
@@ -244,27 +248,16 @@ class Walks(Generic[R]):
                 _give(execution, replies)
         return run, tuple(_differences(run, recorded.end, new, later))
 
-    def go_on(self, moment: Moment, decisions: Decisions) -> Run:
-        """Run on in a new Repl of the journal, with these answers and then live."""
-        with self._forked(moment) as (held, run_id):
-            return self._recoveries.going_on(held, run_id, decisions, self._make).run()
-
-    async def ago_on(self, moment: Moment, decisions: Decisions) -> Run:
-        """The same, awaited."""
-        opened = ExitStack()
-        with opened:
-            held, run_id = await unbroken(lambda: opened.enter_context(self._forked(moment)))
-            return await self._recoveries.going_on(held, run_id, decisions, self._make).arun()
-
     @contextmanager
-    def _forked(self, moment: Moment) -> Iterator[tuple[Held, str]]:
-        """A new Repl of the journal, in which the run has just been cut off at that moment; and the run's new id."""
-        journal, run_id, place = self._recoveries.journal, secrets.token_hex(8), len(moment.before)
+    def going_on(self, moment: Moment, decisions: Decisions) -> Iterator[Found[R]]:
+        """The run, cut off at that moment in a new Repl of the journal; it goes on with these answers and then live."""
+        journal, run_id, place = self.recoveries.journal, secrets.token_hex(8), len(moment.before)
         held = journal.copy(moment.repl_id, place)
         try:
             records = [replace(each, run=run_id) if isinstance(each, Begin) else each for each in moment.records]
             journal.append(held, place, run_id, records)
-            yield held, run_id
+            with self.recoveries.going_on(held, run_id, decisions, self._make) as found:
+                yield found
         except Diverged:  # so that nothing has happened
             journal.release(held)
             journal.delete([held.repl])
@@ -283,7 +276,7 @@ class Walks(Generic[R]):
         journal = ReplJournal(events, events.take(moment.repl_id))
         *earlier, recorded = journal.recorded_runs()
         recorded.is_cut = True
-        self._recoveries.check_language(moment.repl_id, journal.environment)
+        self.recoveries.check_language(moment.repl_id, journal.environment)
         repl = self._look(secrets.token_hex(6))
         try:
             repl.history.restore(journal, earlier)
@@ -326,9 +319,9 @@ class Walks(Generic[R]):
 
     def _moment(self, run_id: str, until: int) -> Moment:
         """When the run asks for its call number `until`."""
-        repl_id, before, recorded = find_recorded(self._recoveries.journal, run_id)
+        repl_id, before, recorded = find_recorded(self.recoveries.journal, run_id)
         records = recorded.records
-        additions = self._recoveries.settings.additions
+        additions = self.recoveries.settings.additions
         asked: list[tuple[int, int]] = []  # of each call: its place among the records, and the worker's number
         for place, record in enumerate(records):
             if isinstance(record, CallsAsked):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from moonbox.audit.sinks import Sink
     from moonbox.cluster.membership import Membership
     from moonbox.durable.index import KnownRun
-    from moonbox.durable.recorded import InterruptedRun, RecordedRun
+    from moonbox.durable.recorded import InterruptedRun
     from moonbox.durable.recovery import Recoveries
     from moonbox.durable.store import Journal
     from moonbox.durable.undoing import Undoing, Undone, UndoStep
@@ -287,9 +287,11 @@ class Sandbox(Closing):
     @property
     def journal(self) -> Journal:
         """Where its runs are taken down; raises UsageError where it has none."""
-        return self._recorded().journal
+        return self.recoveries.journal
 
-    def _recorded(self) -> Recoveries[Repl]:
+    @property
+    def recoveries(self) -> Recoveries[Repl]:
+        """What makes its Repls and runs live again; raises UsageError where it has no journal."""
         if self._recoveries is None:
             raise UsageError('this Sandbox has no journal; make it with Sandbox(journal="state.db")')
         return self._recoveries
@@ -301,15 +303,15 @@ class Sandbox(Closing):
         script does not do what was recorded. A run that a crash cut off is resumed with `resume` first, or given up
         with `abandon`.
         """
-        return self._recorded().restore(repl_id, self._maker(options), abandon=abandon)
+        return self.recoveries.restore(repl_id, self._maker(options), abandon=abandon)
 
     async def arestore(self, repl_id: str, *, abandon: bool = False, **options: Any) -> Repl:
         """The same, awaited. A cancellation counts when the Repl is restored, and closes it."""
-        return await self._recorded().arestore(repl_id, self._maker(options), abandon=abandon)
+        return await self.recoveries.arestore(repl_id, self._maker(options), abandon=abandon)
 
     def interrupted(self) -> tuple[InterruptedRun, ...]:
         """Runs that a crash cut off, the latest first, each with its calls that have no answer."""
-        return self._recorded().interrupted()
+        return self.recoveries.interrupted()
 
     def resume(self, run_id: str, in_flight: Any = None, **options: Any) -> Run:
         """Continue a run that a crash cut off: its script runs again, with the recorded answers as far as they go.
@@ -319,13 +321,15 @@ class Sandbox(Closing):
         it, InDoubt is raised and nothing happens. A run that had ended gives its record again; no tool is invoked.
         The options are those of `repl`, such as the `context` of the calls that follow, which is not in the journal.
         """
-        return self._recorded().resuming(run_id, in_flight, self._maker(options)).run()
+        found = self.recoveries.resuming(run_id, in_flight, self._maker(options))
+        return self.recoveries.run(found)
 
     async def aresume(
         self, run_id: str, in_flight: Any = None, *, make: Callable[[str], Repl] | None = None, **options: Any
     ) -> Run:
         """The same, awaited. `make` makes the Repl of that id, instead of `repl` with the options."""
-        return await self._recorded().resuming(run_id, in_flight, make or self._maker(options)).arun()
+        found = self.recoveries.resuming(run_id, in_flight, make or self._maker(options))
+        return await self.recoveries.arun(found)
 
     def patch(
         self,
@@ -344,7 +348,8 @@ class Sandbox(Closing):
         the call in the Run, and `skip` numbers of calls that the corrected script does not make. `in_flight` and the
         options are those of `resume`.
         """
-        return self._recorded().patching(run_id, source, in_flight, self._maker(options), answer, skip).run()
+        found = self.recoveries.patching(run_id, source, in_flight, self._maker(options), answer, skip)
+        return self.recoveries.run(found)
 
     async def apatch(
         self,
@@ -357,7 +362,8 @@ class Sandbox(Closing):
         **options: Any,
     ) -> Run:
         """The same, awaited."""
-        return await self._recorded().patching(run_id, source, in_flight, self._maker(options), answer, skip).arun()
+        found = self.recoveries.patching(run_id, source, in_flight, self._maker(options), answer, skip)
+        return await self.recoveries.arun(found)
 
     def undo_plan(self, run_id: str) -> tuple[UndoStep, ...]:
         """The calls of a run that have changed something, the latest first, and how `undo` takes each back."""
@@ -404,11 +410,6 @@ class Sandbox(Closing):
             self._recover = recover
             Recoverer(journal, weakref.ref(self))
 
-    def in_doubt(self, recorded: RecordedRun) -> bool:
-        """Whether the run has calls that may have been made, and that its tools do not allow to repeat."""
-        pending = recorded.pending(self.toolbox, self._settings.additions)
-        return any(not call.repeatable for call in pending)
-
     def options_for(self, run: KnownRun) -> dict[str, Any] | None:
         """The options of the Repl in which that run goes on by itself; None where it is left."""
         given = self._recover(run) if callable(self._recover) else {}
@@ -416,8 +417,8 @@ class Sandbox(Closing):
 
     def continue_run(self, run_id: str, options: dict[str, Any]) -> Future[Run]:
         """Continue it on the Sandbox's own event loop, until it ends or begins to wait."""
-        continuation = self._recorded().resuming(run_id, None, self._maker(options))
-        return self._services.loop.submit(lambda: continuation.arun(leaves=True))
+        found = self.recoveries.resuming(run_id, None, self._maker(options))
+        return self._services.loop.submit(lambda: self.recoveries.arun(found, leaves=True))
 
     @overload
     def replay(self, run_id: str) -> Run: ...
@@ -438,7 +439,7 @@ class Sandbox(Closing):
         """
         from moonbox.durable.views import Walks
 
-        recoveries = self._recorded()
+        recoveries = self.recoveries
         look = self._maker({"before_write": lambda run: None})
         walks = Walks(recoveries, look, self._maker({}))
         if until is not None:
@@ -447,7 +448,7 @@ class Sandbox(Closing):
             return walks.with_script(run_id, source)
         if not recoveries.journal.known(run_id).has_ended:  # beyond the end of its record, it would call tools
             raise UsageError(f"run {run_id!r} has not ended; resume({run_id!r}) continues a run that was cut off")
-        return recoveries.resuming(run_id, None, look).run()
+        return recoveries.run(recoveries.resuming(run_id, None, look))
 
     async def areplay(self, run_id: str, source: str | None = None, *, until: int | None = None) -> Any:
         """The same, awaited."""
