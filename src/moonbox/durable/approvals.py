@@ -4,7 +4,7 @@
     approvals.pending()                     the questions, oldest first
     approvals.answer(id, decision)          the script goes on
 
-A Sandbox with a journal keeps its questions there, so that any process answers them (`JournalApprover`). With
+A Sandbox with a journal keeps its questions there, so that any process answers them (`ask_people`). With
 `keep_in`, the inbox also has those of other processes.
 """
 
@@ -266,58 +266,56 @@ async def first_answer(asked: set[asyncio.Future[Any]]) -> Decision:
             each.cancel()
 
 
-@dataclass(frozen=True, slots=True)
-class JournalApprover:
-    """Asks people for the calls of a run that has a journal.
+async def ask_people(
+    journal: Journal,
+    call: ToolCall,
+    approve: Callable[[ToolCall], Any] | None,
+    seconds: float,
+    secrets: SecretRedactor | None,
+) -> Decision:
+    """What people say of a call of a run that has a journal: the kept decision, or the first answer.
 
-    The journal has the question before a person is asked, and the answer before it has an effect.
+    The journal has the question before a person is asked, and the answer before it has an effect. `approve` is asked
+    beside it. Raises Denied for a question that has expired: it stays open for so many seconds.
     """
+    questions = Questions(journal.backend)
 
-    journal: Journal
-    seconds: float
-    """How long a question stays open."""
-    approve: Callable[[ToolCall], Any] | None
-    """Asked beside the journal; the first answer counts."""
-    secrets: SecretRedactor | None
+    async def patiently(work: Callable[[], Any]) -> Any:
+        return await in_thread(journal.patiently, work, start=own_thread)
 
-    async def __call__(self, call: ToolCall) -> Decision:
-        """The kept decision, or the first answer. Raises Denied for a question that has expired."""
-        journal, questions = self.journal, Questions(self.journal.backend)
+    kept = await patiently(lambda: _keep(questions, call, seconds, secrets))
+    decision = kept.decision
+    if decision is None:
+        look = _look(journal.watch, questions, kept, call.run_id)
+        answers: set[asyncio.Future[Any]] = {asyncio.ensure_future(look)}
+        if approve is not None:
+            named = msgspec.structs.replace(call, question=kept.id)
+            answers.add(asyncio.ensure_future(_approver(approve, named)))
+        try:
+            answer = (await first_answer(answers)).to_dict()
+        except Denied:
+            await patiently(lambda: questions.settle(kept.id, {"kind": WITHDRAWN}))
+            raise
+        decision = await patiently(lambda: questions.settle(kept.id, answer))
+    if decision["kind"] in (EXPIRED, WITHDRAWN):
+        open_for = kept.expires - kept.asked
+        message = f"nobody answered the approval of '{call.tool}' within {open_for:g} seconds; it has expired"
+        raise Denied(message, code="approval_unavailable")
+    if "changes" in decision:
+        decision = {**decision, "arguments": to_jsonable({**call.arguments, **decision["changes"]})}
+    return Decision.from_dict(decision)
 
-        async def patiently(work: Callable[[], Any]) -> Any:
-            return await in_thread(journal.patiently, work, start=own_thread)
 
-        kept = await patiently(lambda: self._keep(questions, call))
-        decision = kept.decision
-        if decision is None:
-            look = _look(journal.watch, questions, kept, call.run_id)
-            answers: set[asyncio.Future[Any]] = {asyncio.ensure_future(look)}
-            if self.approve is not None:
-                named = msgspec.structs.replace(call, question=kept.id)
-                answers.add(asyncio.ensure_future(_approver(self.approve, named)))
-            try:
-                answer = (await first_answer(answers)).to_dict()
-            except Denied:
-                await patiently(lambda: questions.settle(kept.id, {"kind": WITHDRAWN}))
-                raise
-            decision = await patiently(lambda: questions.settle(kept.id, answer))
-        if decision["kind"] in (EXPIRED, WITHDRAWN):
-            seconds = kept.expires - kept.asked
-            message = f"nobody answered the approval of '{call.tool}' within {seconds:g} seconds; it has expired"
-            raise Denied(message, code="approval_unavailable")
-        if "changes" in decision:
-            decision = {**decision, "arguments": to_jsonable({**call.arguments, **decision["changes"]})}
-        return Decision.from_dict(decision)
-
-    def _keep(self, questions: Questions, call: ToolCall) -> KeptQuestion:
-        definition = {} if call.definition is None else definition_of(call)
-        shown = Question.of(call).to_dict()
-        identity = [call.tool, definition, shown["arguments"]]
-        mark = sha256(msgspec.json.encode(identity, order="deterministic")).hexdigest()
-        if self.secrets is not None:
-            shown["arguments"] = self.secrets(shown["arguments"])
-        del shown["source"]  # it is in the journal, once for the run
-        return questions.ask(shown, call.id, mark, self.seconds)
+def _keep(questions: Questions, call: ToolCall, seconds: float, secrets: SecretRedactor | None) -> KeptQuestion:
+    """Write the question, unless it is there; without secrets."""
+    definition = {} if call.definition is None else definition_of(call)
+    shown = Question.of(call).to_dict()
+    identity = [call.tool, definition, shown["arguments"]]
+    mark = sha256(msgspec.json.encode(identity, order="deterministic")).hexdigest()
+    if secrets is not None:
+        shown["arguments"] = secrets(shown["arguments"])
+    del shown["source"]  # it is in the journal, once for the run
+    return questions.ask(shown, call.id, mark, seconds)
 
 
 async def _look(watch: Watch, questions: Questions, kept: KeptQuestion, run: str) -> Decision:

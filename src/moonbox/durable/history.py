@@ -82,11 +82,11 @@ class ReplHistory:
 
     async def ask(self, call: ToolCall) -> Decision:
         """A person's decision about a call, which may be in the journal already."""
-        from moonbox.durable.approvals import JournalApprover  # loads asyncio
+        from moonbox.durable.approvals import ask_people  # loads asyncio
 
         settings, secrets = self._runner.settings, self._runner.services.records.secrets
         approve = settings.approve if call.kind == "call" else settings.script_approver
-        return await JournalApprover(self._journal, settings.approval_seconds, approve, secrets)(call)
+        return await ask_people(self._journal, call, approve, settings.approval_seconds, secrets)
 
     def reset(self) -> None:
         """What scripts had defined is gone."""
