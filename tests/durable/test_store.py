@@ -20,6 +20,7 @@ from moonbox import Sandbox
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.durable import leases, store
 from moonbox.durable.backends import SqliteBackend
+from moonbox.durable.index import JournalFilter
 from moonbox.durable.questions import Questions
 from moonbox.durable.store import Journal, open_journal
 from moonbox.errors import JournalError, UsageError
@@ -257,7 +258,7 @@ def test_in_one_file_the_trail_is_redacted_and_the_journal_is_not(tmp_path: Path
     )
     assert subprocess.run([sys.executable, "-c", code, str(path)], check=False).returncode == 9
     journal = open_journal(path, create=False)
-    (known,) = journal.runs(interrupted=True)
+    (known,) = journal.runs(JournalFilter(state="interrupted"))
     asked = [record for records in journal.read(known.repl) for record in records if isinstance(record, CallsAsked)]
     assert asked[0].calls[0][2] == [{"password": "hunter22"}]
     journal.close()

@@ -15,6 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from moonbox import Limits, Sandbox, tool
 from moonbox.audit.telemetry import Telemetry
+from moonbox.durable.index import JournalFilter
 from moonbox.durable.questions import Questions
 from moonbox.durable.store import open_journal
 from moonbox.errors import ClosedError, Diverged, UsageError
@@ -90,7 +91,7 @@ def test_the_run_of_a_process_that_died_sleeps_on(impatient: None, tmp_path: Pat
     journal = open_journal(path)
     (known,) = journal.runs()
     assert known.state == "sleeping" and known.wakes is not None and known.wakes > time.time() + 90_000
-    assert journal.runs(interrupted=True) == ()
+    assert journal.runs(JournalFilter(state="interrupted")) == ()
     with journal.backend.writing() as db:  # the night is over
         db.change("UPDATE journal_runs SET wakes = ? WHERE id = ?", (time.time(), known.id))
     events = journal.read(known.repl)

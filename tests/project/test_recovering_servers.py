@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import httpx2
 import pytest
 
+from moonbox.durable.index import JournalFilter
 from moonbox.durable.questions import Questions
 from moonbox.durable.store import open_journal
 from tests.mcp.mcp_driver import SECONDS, announced_address, text
@@ -195,7 +196,7 @@ def test_one_in_doubt_waits_for_a_person(server: Served) -> None:
         wait_until(lambda: server.notes().count("entered") == 2)
         wait_until(lambda: server.states() == ["interrupted", "ok"])
     with server.journal() as journal:
-        (run,) = journal.runs(interrupted=True)
+        (run,) = journal.runs(JournalFilter(state="interrupted"))
     server.moonbox("resume", run.id, "--in-flight", "retry", "--tools", "kit.py")
     assert server.notes()[-1] == "last x"
 

@@ -7,6 +7,7 @@ from contextlib import ExitStack, closing, contextmanager
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from moonbox.durable.index import JournalFilter
 from moonbox.durable.journaling import ReplJournal
 from moonbox.durable.recorded import InterruptedRun, RecordedRun, decide, decided_reply, read_runs, refuse_interrupted
 from moonbox.errors import UsageError
@@ -90,7 +91,7 @@ class Recoveries(Generic[R]):
     def interrupted(self) -> tuple[InterruptedRun, ...]:
         """Runs that a crash cut off, the latest first, each with its calls that have no answer."""
         found, settings = [], self.settings
-        for known in self.journal.runs(interrupted=True):
+        for known in self.journal.runs(JournalFilter(state="interrupted")):
             runs = read_runs(self.journal.read(known.repl))
             recorded = next((run for run in runs if run.begin.run == known.id), None)
             if recorded is not None and recorded.end is None:

@@ -12,7 +12,6 @@ from time import monotonic, time
 from typing import TYPE_CHECKING, Any, TypeVar
 from zlib import crc32
 
-import msgspec
 from msgspec import Struct
 
 from moonbox.durable.backends import Backend, PostgresBackend, SqliteBackend, Transaction
@@ -345,12 +344,10 @@ class Journal:
             return int(db.rows("SELECT count(*) FROM journal_runs")[0][0])
 
     def runs(
-        self, wanted: JournalFilter = _ALL_RUNS, *, interrupted: bool = False, most: int | None = None, skip: int = 0
+        self, wanted: JournalFilter = _ALL_RUNS, *, most: int | None = None, skip: int = 0
     ) -> tuple[KnownRun, ...]:
         """The latest first; only those that fit. `interrupted` is the state of those that a crash cut off."""
         self._release_late()
-        if interrupted:
-            wanted = msgspec.structs.replace(wanted, state="interrupted")
         depends = wanted.state in ("running", "interrupted")  # on whether their processes live
         now = self.backend.now()
         with self.backend.reading() as db:
