@@ -8,7 +8,7 @@ import threading
 from _random import Random  # without the hashes and distributions of `random`, which take longer to load
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from msgspec import Struct
@@ -55,8 +55,9 @@ class RecordKeeping(Struct):
     metrics: Metrics | None = None
 
     def intents(self, before_write: Callable[[Run], Run | None] | None = None) -> Intents | None:
-        """Writes the calls of one run before they are made; None where the trail is not durable."""
-        return None if self.sink is None else Intents.to(self.sink, self.redactor, before_write)
+        """Writes the calls of one run before they are made; None for a sink that keeps only whole runs."""
+        sink: Any = self.sink
+        return Intents(sink, self.redactor, before_write) if hasattr(sink, "start_call") else None
 
     def write(self, run: Run) -> Run:
         """Count the run, and write its record to the trail, before its result is returned."""
@@ -175,15 +176,6 @@ class Intents:
         self._lock = threading.Lock()
         self._announced = False
         self._ended: set[int] = set()
-
-    @classmethod
-    def to(
-        cls, sink: Sink | None, redactor: Redactor | None, before_write: Callable[[Run], Run | None] | None = None
-    ) -> Intents | None:
-        """None for a sink that keeps only whole runs."""
-        if sink is None or not hasattr(sink, "start_call"):
-            return None
-        return cls(cast("IntentSink", sink), redactor, before_write)
 
     def start(self, entry: CallEntry, run: Callable[[], Run]) -> None:
         """Write the call down; AuditError where that fails, and then the tool must not be invoked."""

@@ -259,22 +259,25 @@ class Sandbox(Closing):
         Its calls have the approver, middleware and slots of this one.
         It is for tool scripts: a script that waits for one must not hold the worker that it needs.
         """
+        settings = self._settings
         twin = Sandbox(
             tools,
             journal=journal,
             limits=self.limits,
+            approve=settings.approve,
+            approval_seconds=settings.approval_seconds,
+            middleware=settings.middleware,
+            failures=self.failures,
+            context=self.context,
             audit=audit,
             # A source of workers is configured for one Sandbox: its twin has processes.
             isolation=self.isolation if isinstance(self.isolation, str) else "process",
             require=self.require,
             max_workers=self.max_workers,
         )
-        for part in ("approve", "approval_seconds", "middleware", "failures", "context"):
-            setattr(twin._settings, part, getattr(self._settings, part))
         records, own = self._services.records, twin._services.records
         own.secrets, own.redactor = records.secrets, records.redactor
         twin._services.slots, twin._services.running_calls = self._services.slots, self._services.running_calls
-        twin.failures, twin.context = self.failures, self.context
         return twin
 
     # Durable runs
@@ -321,8 +324,7 @@ class Sandbox(Closing):
         it, InDoubt is raised and nothing happens. A run that had ended gives its record again; no tool is invoked.
         The options are those of `repl`, such as the `context` of the calls that follow, which is not in the journal.
         """
-        found = self.recoveries.resuming(run_id, in_flight, self._maker(options))
-        return self.recoveries.run(found)
+        return self.recoveries.run(self.recoveries.resuming(run_id, in_flight, self._maker(options)))
 
     async def aresume(
         self, run_id: str, in_flight: Any = None, *, make: Callable[[str], Repl] | None = None, **options: Any
