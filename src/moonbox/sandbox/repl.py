@@ -234,10 +234,8 @@ class Repl(Closing):
         with self._turns.taken():
             if worker.link is None or worker.link.idle_seconds() < idle_for:
                 return False
-            worker.sleep()
-            if history.journal is not None:
-                worker.asleep = True  # also without a state: the next run takes the Repl in the journal again
-                history.release()
+            if not history.let_go():
+                worker.sleep()
         return True
 
     def compact(self) -> int:
