@@ -46,6 +46,7 @@ def test_fifty_servers_start_as_they_are_called(tmp_path: Path) -> None:
         assert [status.state for status in upstreams.statuses()][:50] == ["idle"] * 50
         for name in ("s0", "s7", "s49"):
             assert upstreams.call(f"{name}.test_simple_text") == "This is a simple text response for testing."
+        wait_until(lambda: upstreams.pid("slow") is not None)  # it starts beside the calls
         running = [status.name for status in upstreams.statuses() if upstreams.pid(status.name) is not None]
         assert running == ["s0", "s7", "s49", "slow"]
         assert upstreams.status("slow").state == "starting"

@@ -202,12 +202,14 @@ async def _in_threads(iterator: Generator[Any]) -> AsyncIterator[Any]:
 TextCall = tuple[str, Any]
 """A tool's name and its arguments: a dict, or text that should have been one."""
 
-_START = re.compile(
-    r"<tool_call>"  # Hermes, Qwen
-    r"|<function=(?P<tagged>[\w.-]+)>"  # Qwen Coder, Llama 3.1
-    r"|\[TOOL_CALLS\]|(?P<named>[\w.-]+)(?:\[CALL_ID\][\w-]*)?\[ARGS\]"  # Mistral
-    r"|<\|python_tag\|>|;(?=\s*\{)"  # Llama 3, which writes one object after another
+_STARTS = (
+    r"<tool_call>",  # Hermes, Qwen
+    r"<function=(?P<tagged>[\w.-]+)>",  # Qwen Coder, Llama 3.1
+    r"\[TOOL_CALLS\]|(?P<named>[\w.-]+)(?:\[CALL_ID\][\w-]*)?\[ARGS\]",  # Mistral
+    re.escape("<|python_tag|>"),
+    r";(?=\s*\{)",  # Llama 3 writes one object after another
 )
+_START = re.compile("|".join(_STARTS))
 _END = re.compile(r"</tool_call>|</function>")
 _PARAMETER = re.compile(r"<parameter=([\w.-]+)>\n?(.*?)\n?(?:</parameter>|\Z)", re.DOTALL)
 _MARKS = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>")

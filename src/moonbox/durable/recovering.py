@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.durable.index import KnownRun, select
 from moonbox.durable.leases import LEASE_SECONDS
-from moonbox.durable.recorded import read_runs
+from moonbox.durable.recorded import RecordedRun, read_runs
 from moonbox.durable.undoing import LABEL
 from moonbox.durable.watch import Asleep
 from moonbox.errors import ClosedError, JournalError, MoonboxError
@@ -22,9 +22,7 @@ from moonbox.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from moonbox.durable.recovery import Recoveries
     from moonbox.durable.store import Journal
-    from moonbox.runs.settings import Settings
     from moonbox.tools.toolbox import Toolbox
 
 MOST_ATTEMPTS = 3
@@ -39,7 +37,10 @@ class Recovering(Protocol):
     @property
     def closed(self) -> bool: ...
     @property
-    def recoveries(self) -> Recoveries[Any]: ...
+    def language(self) -> str: ...
+    @property
+    def toolbox(self) -> Toolbox: ...
+    def in_doubt(self, recorded: RecordedRun) -> bool: ...
     def options_for(self, run: KnownRun) -> dict[str, Any] | None: ...
     def continue_run(self, run: str, options: dict[str, Any]) -> Future[Any]: ...
 
@@ -77,14 +78,14 @@ class Recoverer:
     def _look(self, sandbox: Recovering) -> None:
         """Continue what can be continued."""
         under_way: set[Future[Any]] = set()
-        for run in self._found(sandbox.recoveries.settings):
+        for run in self._found(sandbox):
             if run.attempts >= MOST_ATTEMPTS:
                 self._journal.park(run.id, f"it ended its process {run.attempts} times")
                 continue
             options = sandbox.options_for(run)
             if options is None:
                 self._left.add((run.id, run.attempts))
-            if options is None or not self._can_continue(run, sandbox.recoveries.settings):
+            if options is None or not self._can_continue(run, sandbox):
                 continue
             if len(under_way) == _MOST_AT_ONCE:
                 under_way = wait(under_way, return_when="FIRST_COMPLETED").not_done
@@ -93,13 +94,13 @@ class Recoverer:
             under_way.add(future)
         wait(under_way, timeout=LEASE_SECONDS)
 
-    def _found(self, settings: Settings) -> list[KnownRun]:
+    def _found(self, sandbox: Recovering) -> list[KnownRun]:
         now, journal = time(), self._journal
         with journal.backend.reading() as db:
             rest = "WHERE r.language = ? AND (b.state = '' OR b.wakes <= ?) ORDER BY b.n"
-            found = select(db, rest, (settings.language.name, now - _GRACE), now)
+            found = select(db, rest, (sandbox.language, now - _GRACE), now)
         here = journal.watch.runs | journal.suspended
-        revision = settings.toolbox.revision
+        revision = sandbox.toolbox.revision
         return [
             run
             for run in found
@@ -108,17 +109,16 @@ class Recoverer:
             if self._lacking.get((run.id, run.attempts)) != revision
         ]
 
-    def _can_continue(self, run: KnownRun, settings: Settings) -> bool:
+    def _can_continue(self, run: KnownRun, sandbox: Recovering) -> bool:
         """Whether no call is in doubt, and the tools of the script are here; otherwise it is left."""
-        revision, events = settings.toolbox.revision, self._journal.read(run.repl)
+        revision, events = sandbox.toolbox.revision, self._journal.read(run.repl)
         recorded = next((each for each in read_runs(events) if each.begin.run == run.id), None)
-        missing = _missing(events, run.source, settings.toolbox)
+        missing = _missing(events, run.source, sandbox.toolbox)
         if missing:
             self._lacking[run.id, run.attempts] = revision
             self._journal.note(run.id, f"{counted(len(missing), 'tool')} of it missing: {', '.join(missing[:5])}")
             return False
-        calls = () if recorded is None else recorded.pending(settings.toolbox, settings.additions)
-        if recorded is None or recorded.end is not None or not all(call.repeatable for call in calls):
+        if recorded is None or recorded.end is not None or sandbox.in_doubt(recorded):
             self._left.add((run.id, run.attempts))
             return False
         return True

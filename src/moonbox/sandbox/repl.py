@@ -125,7 +125,7 @@ class Repl(Closing):
 
         It has the same tools, limits, context, labels and definitions.
         """
-        recoveries, journal = self._sandbox.recoveries, self.history.journal
+        recoveries, journal = self._sandbox._recorded, self.history.journal
         if journal is None:
             return self.twin()
         with self._turns.taken():

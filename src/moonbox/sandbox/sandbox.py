@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from moonbox.audit.sinks import Sink
     from moonbox.cluster.membership import Membership
     from moonbox.durable.index import KnownRun
-    from moonbox.durable.recorded import InterruptedRun
+    from moonbox.durable.recorded import InterruptedRun, RecordedRun
     from moonbox.durable.recovery import Recoveries
     from moonbox.durable.store import Journal
     from moonbox.durable.undoing import Undoing, Undone, UndoStep
@@ -290,10 +290,10 @@ class Sandbox(Closing):
     @property
     def journal(self) -> Journal:
         """Where its runs are taken down; raises UsageError where it has none."""
-        return self.recoveries.journal
+        return self._recorded.journal
 
     @property
-    def recoveries(self) -> Recoveries[Repl]:
+    def _recorded(self) -> Recoveries[Repl]:
         """What makes its Repls and runs live again; raises UsageError where it has no journal."""
         if self._recoveries is None:
             raise UsageError('this Sandbox has no journal; make it with Sandbox(journal="state.db")')
@@ -306,15 +306,15 @@ class Sandbox(Closing):
         script does not do what was recorded. A run that a crash cut off is resumed with `resume` first, or given up
         with `abandon`.
         """
-        return self.recoveries.restore(repl_id, self._maker(options), abandon=abandon)
+        return self._recorded.restore(repl_id, self._maker(options), abandon=abandon)
 
     async def arestore(self, repl_id: str, *, abandon: bool = False, **options: Any) -> Repl:
         """The same, awaited. A cancellation counts when the Repl is restored, and closes it."""
-        return await self.recoveries.arestore(repl_id, self._maker(options), abandon=abandon)
+        return await self._recorded.arestore(repl_id, self._maker(options), abandon=abandon)
 
     def interrupted(self) -> tuple[InterruptedRun, ...]:
         """Runs that a crash cut off, the latest first, each with its calls that have no answer."""
-        return self.recoveries.interrupted()
+        return self._recorded.interrupted()
 
     def resume(self, run_id: str, in_flight: Any = None, **options: Any) -> Run:
         """Continue a run that a crash cut off: its script runs again, with the recorded answers as far as they go.
@@ -324,14 +324,14 @@ class Sandbox(Closing):
         it, InDoubt is raised and nothing happens. A run that had ended gives its record again; no tool is invoked.
         The options are those of `repl`, such as the `context` of the calls that follow, which is not in the journal.
         """
-        return self.recoveries.run(self.recoveries.resuming(run_id, in_flight, self._maker(options)))
+        return self._recorded.run(self._recorded.resuming(run_id, in_flight, self._maker(options)))
 
     async def aresume(
         self, run_id: str, in_flight: Any = None, *, make: Callable[[str], Repl] | None = None, **options: Any
     ) -> Run:
         """The same, awaited. `make` makes the Repl of that id, instead of `repl` with the options."""
-        found = self.recoveries.resuming(run_id, in_flight, make or self._maker(options))
-        return await self.recoveries.arun(found)
+        found = self._recorded.resuming(run_id, in_flight, make or self._maker(options))
+        return await self._recorded.arun(found)
 
     def patch(
         self,
@@ -350,8 +350,8 @@ class Sandbox(Closing):
         the call in the Run, and `skip` numbers of calls that the corrected script does not make. `in_flight` and the
         options are those of `resume`.
         """
-        found = self.recoveries.patching(run_id, source, in_flight, self._maker(options), answer, skip)
-        return self.recoveries.run(found)
+        found = self._recorded.patching(run_id, source, in_flight, self._maker(options), answer, skip)
+        return self._recorded.run(found)
 
     async def apatch(
         self,
@@ -364,8 +364,8 @@ class Sandbox(Closing):
         **options: Any,
     ) -> Run:
         """The same, awaited."""
-        found = self.recoveries.patching(run_id, source, in_flight, self._maker(options), answer, skip)
-        return await self.recoveries.arun(found)
+        found = self._recorded.patching(run_id, source, in_flight, self._maker(options), answer, skip)
+        return await self._recorded.arun(found)
 
     def undo_plan(self, run_id: str) -> tuple[UndoStep, ...]:
         """The calls of a run that have changed something, the latest first, and how `undo` takes each back."""
@@ -412,6 +412,11 @@ class Sandbox(Closing):
             self._recover = recover
             Recoverer(journal, weakref.ref(self))
 
+    def in_doubt(self, recorded: RecordedRun) -> bool:
+        """Whether the run has calls that may have been made, and that its tools do not allow to repeat."""
+        pending = recorded.pending(self.toolbox, self._settings.additions)
+        return any(not call.repeatable for call in pending)
+
     def options_for(self, run: KnownRun) -> dict[str, Any] | None:
         """The options of the Repl in which that run goes on by itself; None where it is left."""
         given = self._recover(run) if callable(self._recover) else {}
@@ -419,8 +424,8 @@ class Sandbox(Closing):
 
     def continue_run(self, run_id: str, options: dict[str, Any]) -> Future[Run]:
         """Continue it on the Sandbox's own event loop, until it ends or begins to wait."""
-        found = self.recoveries.resuming(run_id, None, self._maker(options))
-        return self._services.loop.submit(lambda: self.recoveries.arun(found, leaves=True))
+        found = self._recorded.resuming(run_id, None, self._maker(options))
+        return self._services.loop.submit(lambda: self._recorded.arun(found, leaves=True))
 
     @overload
     def replay(self, run_id: str) -> Run: ...
@@ -441,7 +446,7 @@ class Sandbox(Closing):
         """
         from moonbox.durable.views import Walks
 
-        recoveries = self.recoveries
+        recoveries = self._recorded
         look = self._maker({"before_write": lambda run: None})
         walks = Walks(recoveries, look, self._maker({}))
         if until is not None:
