@@ -237,8 +237,10 @@ def _medium(block: Any) -> Media | None:
 
 @lru_cache(maxsize=_MOST_TOOLS)
 def _script_tool(key: str) -> ScriptTool | None:
-    """A server's tool as scripts call it, made once for as long as its description stays the same; None if they cannot
-    have it. It is still there for `call_tool`."""
+    """A server's tool as scripts call it, made once for as long as its description stays the same.
+
+    None if scripts cannot have it under its name; `call_tool` still reaches it.
+    """
     name, description, parameters, returns, annotations = json.loads(key)
     wrapped = bool(returns and returns.get(WRAPPED))
 

@@ -76,7 +76,7 @@ class NodeHost:
 
     @contextmanager
     def one_more(self) -> Iterator[bool]:
-        """Within the block, another worker is being started, and counts; False where there is no room for it."""
+        """Whether there is room for another worker. The worker that the block starts counts from now on."""
         has_room = self.status().room > 0
         with self._lock:
             self._starting += 1

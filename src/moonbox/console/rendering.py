@@ -21,8 +21,10 @@ _CLIP = 100_000
 
 
 def templates(static: Path, prefix: str) -> Environment:
-    """The templates of the console. Static files have a mark of what they all hold in the path of their addresses, so
-    that modules import those of the same version."""
+    """The templates of the console.
+
+    Addresses of static files have a digest of all files in their path, so that modules import others of their version.
+    """
     digest = hashlib.sha256()
     for path in sorted(static.iterdir()):
         digest.update(path.read_bytes())

@@ -64,7 +64,7 @@ class Events:
         return len(self._subscribers)
 
     def publish(self, event: Event | None) -> None:
-        """Tell those whom it concerns, from any thread; None ends every stream."""
+        """Send an event to its subscribers, from any thread. None ends every stream."""
         with self._lock:
             session = event.session if event is not None else ""
             subscribers = [each for each in self._subscribers if not session or session in each.sessions]
@@ -110,8 +110,9 @@ class Events:
         self.publish(None)
 
     async def follow(self, tail: Tail) -> None:
-        """Publish runs as they reach a trail, also those that other processes write, until there was no subscriber for
-        some time. What is written once this has returned is published.
+        """Publish the runs that are written to a trail after this has returned, by any process.
+
+        It ends when there has been no subscriber for some time.
         """
         if self._following is None or self._following.done():
             mark, _ = await in_thread(tail, None)

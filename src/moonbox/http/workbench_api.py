@@ -42,7 +42,7 @@ _SHOWN_MEDIA = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _BINARY = "application/octet-stream"
 _MAX_FOLLOWED = 64
 _NUMBER = re.compile(r"\d{0,9}", re.ASCII)
-_BY = "console"  # it has no accounts: whoever has signed in
+_BY = "console"  # the console has no accounts: this name stands for everyone who has signed in
 _DECISIONS = ("allow", "always", "edit", "deny")
 _FORK = 'send {"at": 7, "answers": [{"id": 7, "kind": "value", "value": 1}], "dry": false}'
 

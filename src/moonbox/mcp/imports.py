@@ -91,8 +91,10 @@ def valid_tables(path: str | os.PathLike[str]) -> tuple[dict[str, dict[str, Any]
 def _entries(
     path: str | os.PathLike[str], variables: Variables
 ) -> Iterator[tuple[str, dict[str, Any], ServerSettings | str]]:
-    """The entries of a client's file that are neither disabled nor moonbox itself: name, table, and the settings or why
-    moonbox cannot use it."""
+    """The entries of a client's file that are neither disabled nor moonbox itself.
+
+    Each has its name, its table, and its settings, or the reason why moonbox cannot use it.
+    """
     file = Path(path).expanduser()
     text = read_file(file)
     if text is None:
